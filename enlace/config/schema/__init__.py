@@ -1,0 +1,24 @@
+"""Qué claves hay, de qué tipo, con qué límites."""
+
+from enlace.config.schema.data import Data, Source
+from enlace.config.schema.hardware import Attention, DType, Hardware
+from enlace.config.schema.model import Model
+from enlace.config.schema.run import Run, Sample
+from enlace.config.schema.train import Anomalies, Checkpoints, Evaluation, Optimizer, Schedule, Train
+
+__all__ = [
+    "Anomalies",
+    "Attention",
+    "Checkpoints",
+    "DType",
+    "Data",
+    "Evaluation",
+    "Hardware",
+    "Model",
+    "Optimizer",
+    "Run",
+    "Sample",
+    "Schedule",
+    "Source",
+    "Train",
+]

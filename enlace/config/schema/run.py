@@ -1,0 +1,63 @@
+"""Una corrida: las cuatro capas juntas y las reglas que las cruzan."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from enlace.config.schema.base import Layer
+from enlace.config.schema.data import Data
+from enlace.config.schema.hardware import Hardware
+from enlace.config.schema.model import Model
+from enlace.config.schema.train import Train
+
+
+class Sample(Layer):
+    """Cómo se genera texto con el modelo terminado (pasa a generation_config.json)."""
+
+    prompt: str
+    max_new_tokens: int = Field(gt=0)
+    temperature: float = Field(ge=0, description="0 elige siempre lo más probable.")
+    top_k: int = Field(ge=0, description="0 no recorta.")
+    top_p: float = Field(gt=0, le=1, description="1 no recorta.")
+    seed: int = Field(ge=0)
+
+
+class Run(Layer):
+    """Una configuración completa y válida."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Carpeta de la corrida.")
+    runs_dir: str = Field(min_length=1, description="Carpeta de todas las corridas.")
+    hardware: Hardware
+    model: Model
+    train: Train
+    data: Data
+    sample: Sample
+
+    @property
+    def micro_batch_size(self) -> int:
+        """Secuencias por pasada: el mayor divisor de batch_size que cabe en micro_batch_tokens."""
+        fits = self.hardware.micro_batch_tokens // self.train.sequence_length
+        return next(size for size in range(min(fits, self.train.batch_size), 0, -1) if self.train.batch_size % size == 0)
+
+    @property
+    def accumulation(self) -> int:
+        """Pasadas por paso del optimizador."""
+        return self.train.batch_size // self.micro_batch_size
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens que entran en cada paso del optimizador."""
+        return self.train.batch_size * self.train.sequence_length
+
+    @model_validator(mode="after")
+    def _layers_agree(self) -> Self:
+        sequence = self.train.sequence_length
+        if sequence > self.model.max_sequence_length:
+            raise ValueError(
+                f"train.sequence_length ({sequence}) es mayor que model.max_sequence_length ({self.model.max_sequence_length})"
+            )
+        if sequence > self.hardware.micro_batch_tokens:
+            raise ValueError(
+                f"train.sequence_length ({sequence}) no cabe en hardware.micro_batch_tokens ({self.hardware.micro_batch_tokens})"
+            )
+        return self
