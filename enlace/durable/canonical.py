@@ -1,0 +1,76 @@
+"""JSON canónico: cada valor tiene una sola escritura, así que dos lecturas iguales son los mismos bytes."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from enlace.durable.space import reading
+from enlace.errors import CorruptDataError
+
+Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+
+
+def to_json(value: Json) -> bytes:
+    """Escribe `value` en UTF-8, en una línea y con las claves ordenadas.
+
+    ValueError si hay algo que JSON no tiene (NaN, infinitos, medios caracteres).
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def parse_json(data: bytes, where: str) -> Json:
+    """Lee JSON estricto. CorruptDataError, en `where`, si no es UTF-8 o repite una clave o no cabe en `to_json`."""
+    try:
+        text = data.decode("utf-8")
+        value: Json = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+        if "\\u" in text:
+            to_json(value)  # un \ud800 suelto se deja leer, pero no es texto y no se podría volver a escribir
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(
+            "el fichero no es JSON válido",
+            where=where,
+            why=_why(error),
+            fix="recupéralo de una copia o bórralo para que se vuelva a crear",
+        ) from error
+    return value
+
+
+def read_json(path: Path) -> Json:
+    """Lee un fichero JSON entero. NotFoundError si no está, CorruptDataError si no es JSON estricto en UTF-8."""
+    with reading(path):
+        data = path.read_bytes()
+    return parse_json(data, str(path))
+
+
+def _why(error: ValueError | RecursionError) -> str:
+    match error:
+        case json.JSONDecodeError():
+            return f"la línea {error.lineno} se tuerce en la columna {error.colno}"
+        case UnicodeDecodeError():
+            return f"el byte {error.start} no es UTF-8"
+        case UnicodeEncodeError():
+            return "contiene medio carácter (un sustituto UTF-16 suelto)"
+        case RecursionError():
+            return "tiene demasiados niveles"
+    return str(error)
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("hay una clave repetida")
+    return result
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} no es un número de JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        _refuse(text)
+    return value
