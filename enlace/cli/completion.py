@@ -1,0 +1,36 @@
+"""`enlace completion`: el autocompletado de la terminal, y de dónde salen los nombres que propone."""
+
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from enlace.cli.command import Command
+from enlace.errors import InstallationError
+
+RUNS = Path("configs/runs")
+
+
+class RunName(click.ParamType[str]):
+    """Una corrida, por su nombre o por su fichero; la terminal propone las que hay en `configs/runs`."""
+
+    name = "run"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Los nombres de corrida que empiezan así; si no hay ninguno, ficheros."""
+        names = sorted(path.stem for path in RUNS.glob("*.yaml") if path.stem.startswith(incomplete))
+        return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="{bash|zsh|fish}", help="Tu intérprete.")
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Escribe el autocompletado para tu terminal.
+
+    Para activarlo en bash, añade a ~/.bashrc:  eval "$(enlace completion bash)"
+    """
+    script = get_completion_class(shell)
+    if script is None:
+        raise InstallationError(f"esta versión de click no sabe completar en {shell}", fix="scripts/setup.sh")
+    click.echo(script(ctx.find_root().command, {}, "enlace", "_ENLACE_COMPLETE").source())

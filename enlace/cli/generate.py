@@ -1,0 +1,92 @@
+"""`enlace generate`: escribe texto con un modelo terminado."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from enlace.cli.command import Command
+from enlace.cli.completion import RunName
+from enlace.errors import EnlaceError, NotFoundError
+
+if TYPE_CHECKING:
+    from enlace.config.schema import Sample
+    from enlace.tokenizer import ByteTokenizer
+
+# Lo que generation_config.json no lleva: por defecto, el comienzo de un documento y siempre el mismo texto.
+UNSAID = {"prompt": "", "seed": 0, "temperature": 0.0, "top_k": 0, "top_p": 1.0}
+
+
+@click.command(cls=Command)
+@click.argument("model", type=RunName(), metavar="MODELO", help="Carpeta de un modelo, o una corrida ya entrenada.")
+@click.option("--prompt", metavar="TEXTO", help="Cómo empieza el texto.")
+@click.option("--max-new-tokens", type=click.IntRange(min=1), metavar="N", help="Cuántos tokens como mucho.")
+@click.option("--temperature", type=click.FloatRange(min=0), metavar="X", help="0 elige siempre lo más probable.")
+@click.option("--top-k", type=click.IntRange(min=0), metavar="N", help="Elige entre los N mejores; 0, entre todos.")
+@click.option(
+    "--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="X", help="Qué parte de la probabilidad se conserva."
+)
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Con la misma, el mismo texto; si no se dice, 0.")
+def generate(model: str, **options: Any) -> None:
+    """Escribe texto con un modelo.
+
+    Lo que no digas sale de su generation_config.json.
+    """
+    from enlace.infer.generate import generate_text
+    from enlace.model.directory import load_model
+
+    folder = find_model(model)
+    transformer, _ = load_model(folder)
+    tokenizer = open_tokenizer(folder)
+    sample = read_sample(folder, options)
+    click.echo(sample.prompt, nl=False)
+    for piece in generate_text(transformer, tokenizer, sample):
+        click.echo(piece, nl=False)
+    click.echo()
+
+
+def find_model(name: str) -> Path:
+    """La carpeta del modelo: la que se da, la `model/` de una corrida, o la de una corrida por su nombre."""
+    given = Path(name)
+    for folder in (given, given / "model", *_of_run(name)):
+        if (folder / "config.json").is_file():
+            return folder
+    raise NotFoundError(
+        f"«{name}» no es un modelo ni una corrida entrenada", fix="entrena una con: enlace train CORRIDA"
+    )
+
+
+def _of_run(name: str) -> list[Path]:
+    from enlace.config import find_run, load_run
+
+    try:
+        run = load_run(find_run(name)).run
+    except NotFoundError:
+        return []
+    return [Path(run.runs_dir) / run.name / "model"]
+
+
+def open_tokenizer(folder: Path) -> "ByteTokenizer":
+    """El tokenizer del modelo. EnlaceError si no es el de bytes, el único que hay hoy."""
+    from enlace.tokenizer import ByteTokenizer
+
+    tokenizer = ByteTokenizer()
+    if (folder / "tokenizer.json").read_bytes() != tokenizer.files()["tokenizer.json"]:
+        raise EnlaceError(
+            "este modelo no usa el tokenizer de bytes",
+            where=str(folder / "tokenizer.json"),
+            why="esta versión solo sabe generar con el de bytes",
+            fix="usa un modelo entrenado con data.kind=bytes",
+        )
+    return tokenizer
+
+
+def read_sample(folder: Path, options: Mapping[str, Any]) -> "Sample":
+    """Cómo se genera: lo dicho en la orden y, lo demás, como dice el modelo."""
+    from enlace.config.schema import Sample
+    from enlace.durable import read_json
+
+    saved: Any = read_json(folder / "generation_config.json")
+    said = {name: value for name, value in options.items() if value is not None}
+    return Sample(**{name: (UNSAID | saved | said)[name] for name in Sample.model_fields})
