@@ -1,0 +1,116 @@
+"""Documentos de texto en ficheros .jsonl, .jsonl.zst y .txt, leídos de uno en uno y siempre en el mismo orden."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from enlace.durable import verify
+from enlace.durable.manifest import MANIFEST
+from enlace.errors import CorruptDataError, NotFoundError
+
+_SUFFIXES = (".jsonl", ".jsonl.zst", ".txt")
+_CHUNK_BYTES = 1 << 16
+_HOW_TO_GET = "consigue texto en español con: scripts/prepare_smoke_data.sh"
+
+
+@dataclass(frozen=True)
+class Document:
+    """Un texto y su identidad, que decide si se entrena o se valida con él."""
+
+    id: str
+    text: str
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    """Recorre los documentos de un fichero o de una carpeta (en orden de nombre, con sus subcarpetas).
+
+    Si la carpeta es un artefacto publicado, antes se comprueba entera. NotFoundError si no hay ninguno;
+    CorruptDataError, con fichero:línea, si alguno no se puede leer.
+    """
+    for file in _document_files(path):
+        if file.name.endswith(".txt"):
+            yield _whole_file(file)
+        else:
+            yield from _json_lines(file)
+
+
+def _document_files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise NotFoundError("no existe la fuente de datos", where=str(path), fix=_HOW_TO_GET)
+    if (path / MANIFEST).is_file():
+        verify(path, "documents")
+    candidates = [path] if path.is_file() else sorted(path.rglob("*"), key=lambda file: file.relative_to(path).parts)
+    files = [file for file in candidates if file.is_file() and file.name.endswith(_SUFFIXES)]
+    if not files:
+        raise NotFoundError(
+            "no hay documentos", where=str(path), why=f"se buscan ficheros {', '.join(_SUFFIXES)}", fix=_HOW_TO_GET
+        )
+    return files
+
+
+def _whole_file(file: Path) -> Document:
+    with _blame(str(file)):
+        return _document("", file.read_bytes().decode("utf-8-sig"))
+
+
+def _json_lines(file: Path) -> Iterator[Document]:
+    for number, line in enumerate(_lines(file), start=1):
+        with _blame(f"{file}:{number}"):
+            record = json.loads(line.decode("utf-8-sig"))
+            if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+                raise ValueError('falta el campo «text»: cada línea es un objeto como {"id": …, "text": …}')
+            yield _document(str(record.get("id", "")), record["text"])
+
+
+def _document(id_: str, text: str) -> Document:
+    if not text:
+        raise ValueError("el texto está vacío")
+    # Sin id propio, la identidad es el contenido: no depende de dónde está el fichero ni de cómo se llama.
+    content = text.encode("utf-8")
+    return Document(id_ or hashlib.sha256(content).hexdigest(), text)
+
+
+@contextmanager
+def _blame(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(
+            "el documento no se puede leer", where=where, why=str(error), fix="corrige esa línea o quita el fichero"
+        ) from error
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        if file.name.endswith(".jsonl"):
+            yield from stream
+            return
+        pending = b""
+        for chunk in _decompressed(iter(lambda: stream.read(_CHUNK_BYTES), b""), str(file)):
+            *lines, pending = (pending + chunk).split(b"\n")
+            yield from lines
+        if pending:
+            yield pending
+
+
+def _decompressed(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
+    """Descomprime zstd detectando lo que un lector de flujo calla: un fichero cortado por la mitad."""
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        for chunk in chunks:
+            while chunk:
+                if decompressor.eof:
+                    decompressor = zstandard.ZstdDecompressor().decompressobj()
+                yield decompressor.decompress(chunk)
+                chunk = decompressor.unused_data
+        if not decompressor.eof:
+            raise zstandard.ZstdError("el fichero está cortado")
+    except zstandard.ZstdError as error:
+        raise CorruptDataError(
+            "el fichero comprimido está dañado", where=where, why=str(error), fix="vuelve a crearlo o quítalo"
+        ) from error
