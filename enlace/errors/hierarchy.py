@@ -53,14 +53,14 @@ class ConfigError(EnlaceError):
 
     exit_code = 4
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], *, what: str = "", fix: str = "") -> None:
         count = len(problems)
         noun = "problema" if count == 1 else "problemas"
         super().__init__(
-            f"la configuración no es válida: {count} {noun}",
+            what or f"la configuración no es válida: {count} {noun}",
             where=problems[0].where if problems else "",
             why="\n".join(str(problem) for problem in problems),
-            fix="corrige esas líneas y compruébalo con: enlace config check",
+            fix=fix or "corrige esas líneas y compruébalo con: enlace config check",
         )
         self.problems = tuple(problems)
 

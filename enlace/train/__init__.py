@@ -1,0 +1,1 @@
+"""El entrenamiento: pasos, puntos de control y reanudación exacta en la placa que haya."""

@@ -1,0 +1,137 @@
+"""Cuánto costará una corrida: parámetros, FLOP, memoria, disco y tiempo, antes de gastar nada."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from enlace.config.schema import Run
+from enlace.model import accounting
+
+GIB = 2**30
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes en el dispositivo mientras se entrena."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """El plan de una corrida. seconds es None si no se conoce la velocidad; source dice de dónde sale."""
+
+    parameters: int
+    matmul_parameters: int
+    flops_per_token: int
+    tokens: int
+    flops: int
+    memory: Memory
+    checkpoint_bytes: int
+    disk_bytes: int
+    seconds: float | None
+    source: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Para guardarlo con la corrida."""
+        return asdict(self)
+
+
+def estimate_run(run: Run, *, peak_flops: float | None, measured_pass: float | None) -> Estimate:
+    """Estima la corrida entera.
+
+    measured_pass: segundos de una pasada real (adelante y atrás) en este dispositivo, si se pudo medir.
+    peak_flops: FLOP/s del dispositivo, si se conocen; sin medida se supone `hardware.expected_mfu` de ese pico.
+    """
+    model, train = run.model, run.train
+    parameters = accounting.n_parameters(model)
+    per_token = accounting.flops_per_token(model, train.sequence_length)
+    tokens = run.tokens_per_step * train.steps
+    checkpoint = 4 * parameters * 3
+    seconds, source = _duration(run, per_token * tokens, peak_flops, measured_pass)
+    return Estimate(
+        parameters=parameters,
+        matmul_parameters=accounting.n_matmul_parameters(model),
+        flops_per_token=per_token,
+        tokens=tokens,
+        flops=per_token * tokens,
+        memory=_memory(run, parameters),
+        checkpoint_bytes=checkpoint,
+        disk_bytes=checkpoint * _kept_at_once(run) + 4 * parameters,
+        seconds=seconds,
+        source=source,
+    )
+
+
+def _memory(run: Run, parameters: int) -> Memory:
+    width = _BYTES[run.hardware.dtype]
+    return Memory(
+        weights=4 * parameters + (width * parameters if width < 4 else 0),
+        gradients=4 * parameters,
+        optimizer=8 * parameters,
+        activations=accounting.activation_bytes(
+            run.model,
+            run.micro_batch_size,
+            run.train.sequence_length,
+            width,
+            run.train.loss_chunk_tokens,
+            run.hardware.attention,
+        ),
+    )
+
+
+def _kept_at_once(run: Run) -> int:
+    """Puntos de control que llegan a coexistir: los que se conservan más el que se está escribiendo."""
+    policy = run.train.checkpoints
+    return policy.keep_last + policy.keep_best + len(policy.keep_steps) + 1
+
+
+def _duration(run: Run, flops: int, peak: float | None, measured_pass: float | None) -> tuple[float | None, str]:
+    if measured_pass is not None:
+        return measured_pass * run.accumulation * run.train.steps, "pasadas reales en este dispositivo"
+    if peak is None:
+        return None, "desconocido: placa sin tabular y ausente"
+    mfu = run.hardware.expected_mfu
+    return flops / (peak * mfu), f"pico de la placa × {mfu:.0%} esperado, sin medir"
+
+
+def render_estimate(run: Run, estimate: Estimate) -> str:
+    """El plan en líneas llanas."""
+    memory = estimate.memory
+    rows = (
+        ("corrida", f"{run.name} · {run.hardware.board} · {run.hardware.dtype}"),
+        ("parámetros", f"{thousands(estimate.parameters)} ({thousands(estimate.matmul_parameters)} en matrices)"),
+        ("tokens", f"{thousands(estimate.tokens)} en {thousands(run.train.steps)} pasos de {run.tokens_per_step}"),
+        ("pasada", f"{run.micro_batch_size} secuencias × {run.train.sequence_length}, acumuladas {run.accumulation}"),
+        ("cálculo", f"{estimate.flops:.3g} FLOP ({estimate.flops_per_token / 1e6:.1f} MFLOP por token)"),
+        (
+            "memoria",
+            f"{memory.total / GIB:.2f} GiB (pesos {memory.weights / GIB:.2f}, gradientes {memory.gradients / GIB:.2f}, "
+            f"optimizador {memory.optimizer / GIB:.2f}, activaciones {memory.activations / GIB:.2f})",
+        ),
+        ("disco", f"{estimate.disk_bytes / GIB:.2f} GiB ({estimate.checkpoint_bytes / 2**20:.0f} MiB cada punto)"),
+        ("tiempo", f"{duration(estimate.seconds)} ({estimate.source})"),
+    )
+    return "\n".join(f"{label:<11} {value}" for label, value in rows)
+
+
+def thousands(number: int) -> str:
+    """1234567 → «1.234.567»."""
+    return f"{number:,}".replace(",", ".")
+
+
+def duration(seconds: float | None) -> str:
+    """11400 → «3 h 10 min»."""
+    if seconds is None:
+        return "desconocido"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -1,0 +1,120 @@
+"""El final de una corrida: el modelo listo para usar, una muestra de lo que escribe y el informe."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from enlace.durable import Content, publish, read_log, remove, verify
+from enlace.infer.generate import generate_text
+from enlace.model.directory import KIND as MODEL_KIND
+from enlace.model.directory import generation_config, model_files
+from enlace.tokenizer import ByteTokenizer
+from enlace.train.checkpoint import checkpoint_path
+from enlace.train.estimate import Estimate, duration, thousands
+from enlace.train.report import Results, bits, summarize, write_report
+from enlace.train.state import KIND, TrainingState
+
+Facts = list[tuple[str, str]]
+
+
+def finish(state: TrainingState, plan: Estimate) -> None:
+    """Publica runs/<corrida>/model/, genera una muestra con él, escribe el informe y enseña las cifras.
+
+    Se puede repetir: una corrida ya terminada que se reanuda vuelve a publicar lo mismo.
+    """
+    log = read_log(state.run_dir / "log.jsonl")
+    results = summarize(log, seconds=state.counters.seconds, plan=plan, best=state.counters.best)
+    facts = _facts(state, plan)
+    _publish_model(state, _card(state, results, facts))
+    sample = _sample(state)
+    command = f"enlace train {state.run_dir / 'config.yaml'} name={state.run.name}-repetida"
+    write_report(state.run_dir, f"la corrida «{state.run.name}»", results, facts, sample, command)
+    print(_summary(state.run_dir, results, sample), file=sys.stderr)
+
+
+def _publish_model(state: TrainingState, card: str) -> None:
+    checkpoint = verify(checkpoint_path(state.run_dir / "checkpoints", state.counters.step), KIND)
+    target = state.run_dir / "model"
+    if target.exists():
+        remove(target)
+    generation = generation_config(state.run.sample, ByteTokenizer.end_of_text)
+    files: Mapping[str, Content] = model_files(state.model, _tokenizer_files(state), generation, card=card)
+    parents = {"checkpoint": checkpoint.sha256, **checkpoint.parents}
+    publish(target, files, kind=MODEL_KIND, parents=parents, info={"step": state.counters.step})
+
+
+def _tokenizer_files(state: TrainingState) -> Mapping[str, bytes]:
+    """Los del tokenizer de bytes; los shards traerán el suyo cuando la etapa 1 los escriba."""
+    return ByteTokenizer().files() if state.run.data.kind == "bytes" else {}
+
+
+def _sample(state: TrainingState) -> str:
+    """Un párrafo con lo que dice la capa `sample`, o por qué no lo hay."""
+    if state.run.data.kind != "bytes":
+        return "(sin muestra: estos shards no traen su tokenizer)"
+    return state.run.sample.prompt + "".join(generate_text(state.model, ByteTokenizer(), state.run.sample))
+
+
+def _facts(state: TrainingState, plan: Estimate) -> Facts:
+    """Con qué se entrenó: para el informe y para la ficha del modelo."""
+    run, environment = state.run, state.backend.environment()
+    peak = state.backend.peak_flops
+    return [
+        (
+            "placa",
+            f"{run.hardware.board}: {environment['device']}, {environment['threads']} hilos, {run.hardware.dtype}",
+        ),
+        ("pico", f"{peak / 1e9:.0f} GFLOP/s" if peak else "desconocido"),
+        ("torch", f"{environment['torch']} ({environment['instructions']})"),
+        ("parámetros", thousands(plan.parameters)),
+        ("tokens vistos", f"{thousands(state.counters.tokens)} ({_epochs(state):.2f} vueltas a los datos)"),
+        ("cálculo", f"{plan.flops:.3g} FLOP"),
+        (
+            "memoria",
+            f"{state.backend.peak_memory() / 2**30:.2f} GiB de máximo; estimada {plan.memory.total / 2**30:.2f}",
+        ),
+        ("tokenizer", state.data.tokenizer_sha256),
+        *((f"datos: {name}", sha256) for name, sha256 in state.data.fingerprint.items()),
+    ]
+
+
+def _epochs(state: TrainingState) -> float:
+    return state.counters.tokens / state.data.train.n_tokens
+
+
+def _card(state: TrainingState, results: Results, facts: Facts) -> str:
+    """La ficha del modelo: qué es, con qué se hizo, qué mide y qué no sabe hacer."""
+    rows = "\n".join(f"- {label}: {value}" for label, value in facts)
+    return f"""---
+language: es
+library_name: transformers
+---
+# {state.run.name}
+
+Modelo de lenguaje en español entrenado desde cero con ENLACE (grafo denso de Qwen3).
+
+- validación: {bits(results.validation_bits_per_byte)}
+- entrenamiento: {bits(results.train_bits_per_byte)}
+{rows}
+
+## Límites
+
+Solo predice texto: no ha aprendido a conversar, no sabe hechos y puede escribir cosas falsas u ofensivas.
+Refleja los textos con los que se entrenó, cuyas huellas están arriba y en manifest.json.
+"""
+
+
+def _summary(run_dir: Path, results: Results, sample: str) -> str:
+    rows = [
+        ("entrenamiento", bits(results.train_bits_per_byte)),
+        ("validación", bits(results.validation_bits_per_byte)),
+        ("velocidad", f"{thousands(round(results.tokens_per_second))} tokens/s"),
+        ("tiempo", f"{duration(results.seconds)} (estimado {duration(results.estimated_seconds)}{_error(results)})"),
+        ("modelo", str(run_dir / "model")),
+        ("informe", str(run_dir / "informe.html")),
+    ]
+    return "\n".join(["", *(f"{label:<14} {value}" for label, value in rows), "", sample])
+
+
+def _error(results: Results) -> str:
+    return "" if results.estimate_error is None else f"; error {results.estimate_error:+.0%}"

@@ -1,0 +1,92 @@
+"""Curvas en SVG autónomo: sin JavaScript, sin red y legibles en claro y en oscuro."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+Point = tuple[float, float]
+WIDTH, HEIGHT = 720, 300
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 34
+COLORS = ("#2563eb", "#dc2626", "#059669")
+MAX_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Series:
+    """Una curva con nombre."""
+
+    name: str
+    points: Sequence[Point]
+
+
+def line_chart(title: str, series: Sequence[Series]) -> str:
+    """Un gráfico de líneas con ejes y leyenda. Las curvas largas se promedian por tramos."""
+    drawn = [Series(s.name, thin([p for p in s.points if math.isfinite(p[1])])) for s in series]
+    points = [point for s in drawn for point in s.points]
+    if not points:
+        return ""
+    x_range = _range([x for x, _ in points])
+    y_range = _range([y for _, y in points])
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12" fill="#64748b">',
+        f'<text x="{LEFT}" y="18" font-size="14" font-weight="bold">{escape(title)}</text>',
+        *_grid(x_range, y_range),
+        *(_curve(s, COLORS[i % len(COLORS)], x_range, y_range) for i, s in enumerate(drawn)),
+        *_legend(drawn),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def thin(points: Sequence[Point]) -> list[Point]:
+    """Como mucho MAX_POINTS puntos: cada uno es la media de su tramo."""
+    size = math.ceil(len(points) / MAX_POINTS)
+    if size <= 1:
+        return list(points)
+    chunks = [points[i : i + size] for i in range(0, len(points), size)]
+    return [(chunk[-1][0], sum(y for _, y in chunk) / len(chunk)) for chunk in chunks]
+
+
+def _range(values: Sequence[float]) -> Point:
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _scale(value: float, span: Point, start: float, end: float) -> float:
+    return start + (value - span[0]) / (span[1] - span[0]) * (end - start)
+
+
+def _at(point: Point, x_range: Point, y_range: Point) -> str:
+    x = _scale(point[0], x_range, LEFT, WIDTH - RIGHT)
+    y = _scale(point[1], y_range, HEIGHT - BOTTOM, TOP)
+    return f"{x:.1f},{y:.1f}"
+
+
+def _grid(x_range: Point, y_range: Point) -> list[str]:
+    lines = []
+    for i in range(5):
+        value = y_range[0] + (y_range[1] - y_range[0]) * i / 4
+        y = _scale(value, y_range, HEIGHT - BOTTOM, TOP)
+        lines.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#94a3b8" stroke-opacity=".3"/>')
+        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.4g}</text>')
+    for i in range(5):
+        step = x_range[0] + (x_range[1] - x_range[0]) * i / 4
+        x = _scale(step, x_range, LEFT, WIDTH - RIGHT)
+        lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{step:.0f}</text>')
+    return lines
+
+
+def _curve(series: Series, color: str, x_range: Point, y_range: Point) -> str:
+    path = " ".join(_at(point, x_range, y_range) for point in series.points)
+    return f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.6"/>'
+
+
+def _legend(series: Sequence[Series]) -> list[str]:
+    labels = []
+    for i, s in enumerate(series):
+        x = WIDTH - RIGHT - 130 * (len(series) - i)
+        labels.append(f'<rect x="{x}" y="10" width="12" height="4" fill="{COLORS[i % len(COLORS)]}"/>')
+        labels.append(f'<text x="{x + 18}" y="16">{escape(s.name)}</text>')
+    return labels

@@ -1,0 +1,62 @@
+"""Lo que se ve mientras se entrena: una barra viva en un terminal, una línea cada diez segundos si no lo es."""
+
+import sys
+import time
+from collections import deque
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from enlace.train.estimate import duration, thousands
+
+SECONDS_BETWEEN_LINES = 10.0
+RECENT_STEPS = 50
+
+
+class ProgressDisplay:
+    """Muestra cada paso. Escribe en stderr: la salida de datos queda limpia."""
+
+    def __init__(self, steps: int, first_step: int) -> None:
+        self.steps = steps
+        self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._last_line = time.monotonic()
+        self._bar: Progress | None = None
+        if sys.stderr.isatty():
+            columns = (TextColumn("paso"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._task = self._bar.add_task("", total=steps, completed=first_step)
+            self._bar.start()
+
+    def show(self, record: dict[str, Any]) -> None:
+        """Enseña el registro de un paso recién dado."""
+        self._recent.append(record["timing"]["seconds"])
+        if self._bar is not None:
+            self._bar.update(self._task, completed=record["step"], description=self._describe(record))
+            return
+        now = time.monotonic()
+        if "validation" in record or record["step"] == self.steps or now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            print(f"paso {record['step']}/{self.steps} · {self._describe(record)}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Deja el terminal como estaba."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _describe(self, record: dict[str, Any]) -> str:
+        timing = record["timing"]
+        left = (self.steps - record["step"]) * sum(self._recent) / len(self._recent)
+        mfu = "desconocido" if timing["mfu"] is None else f"{timing['mfu']:.0%}"
+        parts = [
+            f"pérdida {record['loss']:.3f}",
+            f"{record['bits_per_byte']:.3f} bits/byte",
+            f"{thousands(round(timing['tokens_per_second']))} tokens/s",
+            f"MFU {mfu}",
+            f"faltan {duration(left)}",
+        ]
+        if "validation" in record:
+            parts.insert(2, f"validación {record['validation']:.3f}")
+        if record["skipped"]:
+            parts.append(f"paso saltado: {record['skipped']}")
+        return " · ".join(parts)

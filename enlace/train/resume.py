@@ -1,0 +1,109 @@
+"""De qué punto de control se sigue, y qué puede haber cambiado desde entonces."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from enlace.durable import latest, verify
+from enlace.errors import ConfigError, EnlaceError, NotFoundError, Problem, UsageError, warn
+from enlace.train.checkpoint import PREFIX, checkpoint_step, list_checkpoints
+from enlace.train.state import KIND, TrainingState, read_state
+
+# Lo único que puede cambiar al reanudar: no toca ni un número de los pasos ya dados.
+MAY_CHANGE = (
+    "config.name",
+    "config.runs_dir",
+    "config.sample",
+    "config.train.steps",
+    "config.train.schedule.decay_steps",
+    "config.train.checkpoints",
+    "config.train.evaluation",
+    "config.train.anomalies",
+    "config.train.tensorboard",
+)
+# Cambiar de placa se permite, porque mudarse es legítimo, pero se dice que ya no será exacto bit a bit.
+CHANGES_NUMBERS = ("config.hardware", "environment")
+
+
+def find_checkpoint(folder: Path, resume: str | None) -> Path | None:
+    """El punto de control del que seguir, verificado; None para empezar de cero.
+
+    resume: None (empezar; UsageError si ya hay algo), "auto" (el más nuevo que verifica; los dañados se apartan
+    y se dice) o la ruta de uno concreto.
+    """
+    existing = list_checkpoints(folder)
+    if resume is None:
+        if existing:
+            raise UsageError(
+                f"la corrida ya tiene {len(existing)} puntos de control",
+                where=str(folder),
+                fix="sigue con --resume auto, o empieza otra con name=otro-nombre",
+            )
+        return None
+    if resume != "auto":
+        return _explicit(Path(resume), folder)
+    chosen, rejected = latest(folder, PREFIX, KIND)
+    for path, error in rejected:
+        set_aside(path, error)
+    return chosen
+
+
+def _explicit(path: Path, folder: Path) -> Path:
+    if not path.is_dir():
+        raise NotFoundError("no existe ese punto de control", where=str(path), fix="usa --resume auto")
+    verify(path, KIND)
+    path = path.resolve()
+    later = [other for other in list_checkpoints(folder) if checkpoint_step(other) > checkpoint_step(path)]
+    if later:
+        raise UsageError(
+            f"hay puntos de control posteriores a {path.name}: {later[-1].name}",
+            where=str(folder),
+            why="volver atrás en la misma corrida los pisaría",
+            fix="ramifica con name=otro-nombre, o sigue con --resume auto",
+        )
+    return path
+
+
+def set_aside(path: Path, error: EnlaceError) -> None:
+    """Aparta un punto de control dañado, sin borrarlo, y lo dice."""
+    target = path.with_name(f"corrupto-{path.name}")
+    number = 2
+    while target.exists():
+        target, number = path.with_name(f"corrupto-{path.name}-{number}"), number + 1
+    path.rename(target)
+    warn(f"{path.name} está dañado y se aparta como {target.name}: {error.what} ({error.where})")
+
+
+def check_compatible(state: TrainingState, checkpoint: Path) -> None:
+    """ConfigError, con cada diferencia, si lo que se reanuda no es la misma corrida."""
+    saved = read_state(checkpoint)
+    before = {**saved["identity"], "environment": saved["environment"]}
+    now = {**state.identity(), "environment": state.backend.environment()}
+    refused, inexact = [], []
+    for key, old, new in differences(before, now):
+        if _within(key, CHANGES_NUMBERS):
+            inexact.append(f"{key}: {old!r} → {new!r}")
+        elif not _within(key, MAY_CHANGE):
+            refused.append(Problem(checkpoint.name, key, f"antes {old!r}, ahora {new!r}"))
+    if refused:
+        raise ConfigError(
+            refused,
+            what="no se puede reanudar: no es la misma corrida",
+            fix="deja esos valores como estaban, o empieza otra corrida con name=otro-nombre",
+        )
+    if inexact:
+        warn("la reanudación no será exacta bit a bit, porque ha cambiado " + "; ".join(inexact))
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(clave con puntos, antes, ahora) de cada hoja distinta; «ausente» donde una falta."""
+    for key in sorted(before.keys() | now.keys()):
+        old, new = before.get(key, "ausente"), now.get(key, "ausente")
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            yield f"{prefix}{key}", old, new
+
+
+def _within(key: str, groups: tuple[str, ...]) -> bool:
+    return any(key == group or key.startswith(group + ".") for group in groups)

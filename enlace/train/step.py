@@ -1,0 +1,92 @@
+"""Un paso del optimizador: acumulación, recorte, escalado y anomalías."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from enlace.config.schema import Run
+from enlace.model import Transformer
+from enlace.model.loss import IGNORE, chunked_cross_entropy
+from enlace.train.backends import Backend
+from enlace.train.optim import set_learning_rate
+from enlace.train.schedule import learning_rate_factor
+from enlace.train.state import TrainingState
+
+# Con float16, desbordar es normal mientras el escalador busca su escala; por debajo de esta ya no lo es.
+SMALLEST_HEALTHY_SCALE = 1.0
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """Lo que pasó en un paso. loss y z_loss en nats por token; skipped dice por qué se saltó, o None."""
+
+    loss: float
+    z_loss: float
+    grad_norm: float
+    learning_rate: float
+    scale: float
+    skipped: str | None
+
+    @property
+    def anomalous(self) -> bool:
+        """Saltado por algo que no es la búsqueda normal de escala de float16."""
+        return self.skipped is not None and self.skipped != "escala"
+
+
+def optimizer_step(state: TrainingState) -> StepResult:
+    """Consume el lote siguiente y actualiza los pesos, salvo que la pérdida o el gradiente no sean finitos."""
+    train, counters = state.run.train, state.counters
+    rate = train.optimizer.learning_rate * learning_rate_factor(train.schedule, counters.step, train.steps)
+    set_learning_rate(state.optimizer, rate)
+    batch = state.data.train.batch(counters.samples, train.batch_size, train.sequence_length, train.seed)
+    loss, z_loss = accumulate_gradients(state, batch)
+    scale = state.scaler.get_scale()
+    state.scaler.unscale_(state.optimizer)
+    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), train.grad_clip))
+    skipped = _reason_to_skip(loss, norm, scale, scaled=state.scaler.is_enabled())
+    if skipped is None:
+        state.scaler.step(state.optimizer)
+    state.scaler.update()
+    state.optimizer.zero_grad(set_to_none=True)
+    return StepResult(loss, z_loss, norm, rate, scale, skipped)
+
+
+def accumulate_gradients(state: TrainingState, batch_BT: NDArray[np.uint16]) -> tuple[float, float]:
+    """Suma gradientes de todo el lote en pasadas pequeñas; devuelve (pérdida, z-loss) en nats por token.
+
+    Se normaliza por los tokens objetivo del lote entero, no por la media de las medias de cada pasada.
+    """
+    tokens_BT = torch.from_numpy(batch_BT.astype(np.int64)).to(state.backend.device, non_blocking=True)
+    targets = int((tokens_BT[:, 1:] != IGNORE).sum())
+    totals = torch.zeros(2, dtype=torch.float64, device=state.backend.device)
+    for micro_BT in torch.split(tokens_BT, state.run.micro_batch_size):
+        nll, z_loss = forward_loss(state.run, state.backend, state.model, micro_BT)
+        state.scaler.scale((nll + z_loss) / targets).backward()  # type: ignore[no-untyped-call]
+        totals += torch.stack((nll.detach(), z_loss.detach())).double()
+    loss, z = (totals / targets).tolist()
+    return loss, z
+
+
+def forward_loss(run: Run, backend: Backend, model: Transformer, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+    """(suma de la pérdida, suma de la z-loss) de unas secuencias de T+1 tokens, sin logits completos."""
+    with backend.autocast():
+        hidden_BTD = model.hidden(tokens_BT[:, :-1])
+        return chunked_cross_entropy(
+            hidden_BTD.flatten(0, 1),
+            model.head_weight,
+            tokens_BT[:, 1:].flatten(),
+            z_loss=run.train.z_loss,
+            chunk_tokens=run.train.loss_chunk_tokens,
+        )
+
+
+def _reason_to_skip(loss: float, norm: float, scale: float, *, scaled: bool) -> str | None:
+    if not math.isfinite(loss):
+        return "pérdida no finita"
+    if math.isfinite(norm):
+        return None
+    return "escala" if scaled and scale > SMALLEST_HEALTHY_SCALE else "gradiente no finito"

@@ -1,0 +1,360 @@
+"""La prueba crítica: interrumpida y reanudada es igual, bit a bit, que nunca interrumpida.
+
+Cada corrida se mata con SIGKILL en instantes al azar (y en cada operación de disco de un punto de control) hasta
+que acaba; después se comparan pesos, optimizador, generadores, contadores, escalador y registro con los de la
+misma corrida sin cortes. torch se importa una vez y cada intento es un `fork`.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from enlace.config.schema import Run
+from enlace.data import write_shard_set
+from enlace.durable import Disk, read_json, read_log, verify
+from enlace.errors import ConfigError, CorruptDataError, LockedError, UsageError
+from enlace.tokenizer import ByteTokenizer
+from enlace.train.checkpoint import list_checkpoints
+from enlace.train.train import train
+from tests.tiny import tiny_run, write_documents
+
+KILLS = 20
+LONG_KILLS = 200
+STEPS = 16
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sincrona": {},
+    "acumulacion-4-asincrona": {"hardware__micro_batch_tokens": 32, "train__checkpoints__asynchronous": True},
+    "dropout": {"train__dropout": 0.2, "train__checkpoints__asynchronous": True},
+    "float16-escalado": {"hardware__dtype": "float16", "hardware__grad_scaler": True},
+    "coseno-y-pesos-sueltos": {"train__schedule__kind": "cosine", "model__tie_embeddings": False},
+}
+EXACT_FILES = ("model.safetensors", "optimizer.safetensors", "rng.safetensors")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    # Con un hilo no hay hilos de OpenMP que un fork dejaría a medias.
+    torch.set_num_threads(1)
+
+
+def fork_child(action: Callable[[], object], log: Path) -> int:
+    """Ejecuta la acción en un hijo, con su salida en `log`, y devuelve su pid."""
+    child = os.fork()
+    if child:
+        return child
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    code = 1
+    try:
+        action()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def wait_child(child: int) -> int | None:
+    """Código de salida del hijo, o None si murió por una señal."""
+    _, status = os.waitpid(child, 0)
+    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def run_forked(action: Callable[[], object], log: Path, *, kill_after: float | None = None) -> int | None:
+    """Ejecuta la acción en un hijo y, pasado ese tiempo, lo mata con SIGKILL."""
+    child = fork_child(action, log)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    return wait_child(child)
+
+
+def run_until_done(run: Run, log: Path, next_kill: Callable[[], float | None]) -> int:
+    """Entrena reanudando y matando hasta que una vez termina; devuelve cuántas veces murió."""
+    kills = 0
+    for _ in range(1000):
+        code = run_forked(lambda: train(run, resume="auto"), log, kill_after=next_kill())
+        if code == 0:
+            return kills
+        assert code is None, log.read_text()
+        kills += 1
+    pytest.fail("la corrida no avanza")
+
+
+def exact_state(run: Run) -> dict[str, Any]:
+    """Todo lo que tiene que coincidir al bit entre dos corridas."""
+    run_dir = Path(run.runs_dir) / run.name
+    last = run_dir / "checkpoints" / f"step-{run.train.steps:08d}"
+    manifest = verify(last, "checkpoint")
+    state = read_json(last / "state.json")
+    assert isinstance(state, dict)
+    counters = dict(state["counters"])
+    counters.pop("seconds")
+    log = [{key: value for key, value in line.items() if key != "timing"} for line in read_log(run_dir / "log.jsonl")]
+    return {
+        "files": {name: manifest.files[name].sha256 for name in EXACT_FILES},
+        "counters": counters,
+        "scaler": state["scaler"],
+        "host_rng": state["host_rng"],
+        "validation": state["validation"],
+        "log": json.dumps(log),
+        "model": verify(run_dir / "model", "model").files["model.safetensors"].sha256,
+    }
+
+
+def shards_source(root: Path) -> Path:
+    """Los mismos textos, ya tokenizados en shards."""
+    tokenizer = ByteTokenizer()
+    texts = [json.loads(line)["text"] for line in write_documents(root / "texto").read_text().splitlines()]
+    splits = {"train": texts[10:], "validation": texts[:10]}
+    target = root / "shards"
+    write_shard_set(
+        target,
+        {name: [tokenizer.encode(text) for text in part] for name, part in splits.items()},
+        tokenizer_sha256=tokenizer.sha256,
+        end_of_text=tokenizer.end_of_text,
+        shard_tokens=4096,
+        text_bytes={name: sum(len(text.encode()) for text in part) for name, part in splits.items()},
+    )
+    return target
+
+
+def make_run(root: Path, name: str, **changes: Any) -> Run:
+    return tiny_run(root, name=name, train__steps=STEPS, **changes)
+
+
+def reference(run: Run) -> tuple[dict[str, Any], float]:
+    """La misma corrida sin cortes, y lo que tardó."""
+    start = time.perf_counter()
+    assert train(run)
+    return exact_state(run), time.perf_counter() - start
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_killed_at_random_instants_and_resumed_equals_never_interrupted(
+    variant: str, tmp_path: Path, long_run: bool
+) -> None:
+    changes = VARIANTS[variant]
+    expected, seconds = reference(make_run(tmp_path, "entera", **changes))
+    dice, kills, attempt = random.Random(variant), 0, 0
+    while kills < (LONG_KILLS if long_run else KILLS):
+        attempt += 1
+        run = make_run(tmp_path, f"cortada-{attempt}", **changes)
+        kills += run_until_done(run, tmp_path / "hijo.log", lambda: dice.uniform(0, seconds))
+        assert exact_state(run) == expected
+
+
+def test_shards_resume_exactly_too(tmp_path: Path) -> None:
+    sources = [{"name": "propio", "path": str(shards_source(tmp_path)), "weight": 1.0}]
+    changes = {"data__kind": "shards", "data__sources": sources, "hardware__micro_batch_tokens": 32}
+    expected, seconds = reference(make_run(tmp_path, "entera", **changes))
+    dice = random.Random(3)
+    run = make_run(tmp_path, "cortada", **changes)
+    run_until_done(run, tmp_path / "hijo.log", lambda: dice.uniform(0, seconds / 2))
+    assert exact_state(run) == expected
+
+
+VERBS = [name for name in vars(Disk) if not name.startswith("_")]
+
+
+def die_at_operation(fatal: int) -> None:
+    """Desde ahora, este proceso muere con SIGKILL justo antes de su operación de disco número `fatal`."""
+    done = 0
+
+    def mortal(verb: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return verb(*arguments)
+
+        return wrapped
+
+    for name in VERBS:
+        setattr(Disk, name, mortal(getattr(Disk, name)))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_killed_inside_checkpoint_writes_and_resumed_equals_never_interrupted(
+    asynchronous: bool, tmp_path: Path, long_run: bool
+) -> None:
+    changes: dict[str, Any] = {"train__checkpoints__asynchronous": asynchronous, "train__dropout": 0.1}
+    expected, _ = reference(make_run(tmp_path, "entera", **changes))
+    # Un punto de control son unas 40 operaciones: con saltos de 7 se muere en todas sus fases en varias corridas.
+    for fatal in range(3, 250, 1 if long_run else 17):
+        run = make_run(tmp_path, f"cortada-{fatal}", **changes)
+
+        def mortal_training(run: Run = run, fatal: int = fatal) -> None:
+            die_at_operation(fatal)
+            train(run, resume="auto")
+
+        code = run_forked(mortal_training, tmp_path / "hijo.log")
+        assert code in (None, 0), (tmp_path / "hijo.log").read_text()
+        assert run_forked(lambda run=run: train(run, resume="auto"), tmp_path / "hijo.log") == 0
+        assert exact_state(run) == expected
+
+
+def wait_for_lines(path: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.read_bytes().count(b"\n") >= count):
+        assert time.monotonic() < deadline, "el hijo no avanza"
+        time.sleep(0.002)
+
+
+def test_sigterm_finishes_the_step_saves_and_the_rest_is_exact(tmp_path: Path) -> None:
+    changes = {"train__checkpoints__every": 1000}
+    expected, _ = reference(make_run(tmp_path, "entera", **changes))
+    run = make_run(tmp_path, "parada", **changes)
+    run_dir = Path(run.runs_dir) / run.name
+    child = fork_child(lambda: train(run), tmp_path / "hijo.log")
+    wait_for_lines(run_dir / "log.jsonl", 4)
+    os.kill(child, signal.SIGTERM)
+    assert wait_child(child) == 0, (tmp_path / "hijo.log").read_text()
+    steps = len(read_log(run_dir / "log.jsonl"))
+    assert 4 <= steps < STEPS, "la parada no cayó a mitad de la corrida"
+    assert [path.name for path in list_checkpoints(run_dir / "checkpoints")] == [f"step-{steps:08d}"]
+    assert train(run, resume="auto")
+    assert exact_state(run) == expected
+
+
+def flip_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("victim", [*EXACT_FILES, "state.json", "manifest.json"])
+def test_auto_falls_back_to_the_newest_valid_checkpoint_and_says_so(
+    victim: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected, _ = reference(make_run(tmp_path, "entera"))
+    run = make_run(tmp_path, "danada")
+    assert train(run)
+    checkpoints = Path(run.runs_dir) / run.name / "checkpoints"
+    newest = list_checkpoints(checkpoints)[-1]
+    flip_byte(newest / victim)
+    capsys.readouterr()
+    assert train(run, resume="auto")
+    warning = capsys.readouterr().err
+    assert newest.name in warning and victim in warning
+    assert (checkpoints / f"corrupto-{newest.name}").is_dir()
+    assert exact_state(run) == expected
+
+
+def test_an_explicit_damaged_checkpoint_is_refused_naming_the_file(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "danada")
+    assert train(run)
+    newest = list_checkpoints(Path(run.runs_dir) / run.name / "checkpoints")[-1]
+    flip_byte(newest / "optimizer.safetensors")
+    with pytest.raises(CorruptDataError) as caught:
+        train(run, resume=str(newest))
+    assert "optimizer.safetensors" in caught.value.where
+
+
+def test_starting_over_an_existing_run_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "repetida")
+    assert train(run)
+    with pytest.raises(UsageError, match="ya tiene"):
+        train(run)
+
+
+FORBIDDEN: dict[str, tuple[dict[str, Any], str]] = {
+    "modelo": ({"model__d_ff": 128}, "config.model.d_ff"),
+    "semilla": ({"train__seed": 8}, "config.train.seed"),
+    "lote": ({"train__batch_size": 8}, "config.train.batch_size"),
+    "tasa": ({"train__optimizer__learning_rate": 1e-3}, "config.train.optimizer.learning_rate"),
+}
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+def test_forbidden_changes_are_refused_with_the_difference(case: str, tmp_path: Path) -> None:
+    changes, key = FORBIDDEN[case]
+    assert train(make_run(tmp_path, "cambiada"))
+    with pytest.raises(ConfigError) as caught:
+        train(make_run(tmp_path, "cambiada", **changes), resume="auto")
+    assert [problem.key for problem in caught.value.problems] == [key]
+    assert "antes" in caught.value.why and "ahora" in caught.value.why
+
+
+def test_changed_data_is_refused_even_if_the_path_is_the_same(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "cambiada")
+    assert train(run)
+    documents = tmp_path / "texto" / "documentos.jsonl"
+    documents.write_text(documents.read_text().replace("gato", "perro"))
+    with pytest.raises(ConfigError) as caught:
+        train(run, resume="auto")
+    assert [problem.key for problem in caught.value.problems] == ["data.propio"]
+
+
+def test_moved_data_with_the_same_content_is_accepted(tmp_path: Path) -> None:
+    assert train(make_run(tmp_path, "movida"))
+    documents = tmp_path / "texto" / "documentos.jsonl"
+    moved = documents.rename(tmp_path / "otro.jsonl")
+    sources = [{"name": "propio", "path": str(moved), "weight": 1.0}]
+    write_documents(tmp_path / "texto", count=3)
+    assert train(make_run(tmp_path, "movida", data__sources=sources), resume="auto")
+
+
+def test_more_steps_continue_the_same_plateau(tmp_path: Path) -> None:
+    """Con wsd, alargar la corrida desde la meseta es exacto: la meseta no depende del final."""
+    flat = {"train__schedule__decay_steps": 0}
+    expected, _ = reference(make_run(tmp_path, "larga", **flat, train__steps=STEPS))
+    assert train(tiny_run(tmp_path, name="corta", train__steps=STEPS // 2, **flat))
+    run = make_run(tmp_path, "corta", **flat)
+    assert train(run, resume="auto")
+    assert exact_state(run)["files"] == expected["files"]
+
+
+def test_a_decay_branch_starts_from_any_stable_checkpoint(tmp_path: Path) -> None:
+    trunk = make_run(tmp_path, "tronco", train__schedule__decay_steps=0, train__checkpoints__keep_last=99)
+    assert train(trunk)
+    start = Path(trunk.runs_dir) / "tronco" / "checkpoints" / "step-00000006"
+    branch = tiny_run(tmp_path, name="rama", train__steps=10, train__schedule__decay_steps=4)
+    assert train(branch, resume=str(start))
+    log = read_log(Path(branch.runs_dir) / "rama" / "log.jsonl")
+    assert [line["step"] for line in log] == [7, 8, 9, 10]
+    rates = [float(str(line["learning_rate"])) for line in log]
+    assert rates == sorted(rates, reverse=True) and rates[-1] == pytest.approx(3e-4)
+
+
+def test_going_back_over_later_checkpoints_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "atras", train__checkpoints__keep_last=99)
+    assert train(run)
+    early = list_checkpoints(Path(run.runs_dir) / run.name / "checkpoints")[0]
+    with pytest.raises(UsageError, match="posteriores"):
+        train(run, resume=str(early))
+
+
+def test_another_board_or_library_is_accepted_but_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tiny_run(tmp_path, name="mudanza", train__steps=8, train__schedule__decay_steps=0))
+    moved = make_run(tmp_path, "mudanza", train__schedule__decay_steps=0, hardware__micro_batch_tokens=32)
+    capsys.readouterr()
+    assert train(moved, resume="auto")
+    warning = capsys.readouterr().err
+    assert "no será exacta" in warning and "config.hardware.micro_batch_tokens" in warning
+
+
+def test_two_trainings_on_one_run_directory_the_second_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "doble", train__steps=100_000)
+    child = fork_child(lambda: train(run), tmp_path / "hijo.log")
+    try:
+        wait_for_lines(Path(run.runs_dir) / run.name / "log.jsonl", 1)
+        with pytest.raises(LockedError, match=str(child)):
+            train(run, resume="auto")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        wait_child(child)
