@@ -3,10 +3,11 @@
 from enlace.config.schema.data import Data, Source
 from enlace.config.schema.hardware import Attention, DType, Hardware
 from enlace.config.schema.model import Model
-from enlace.config.schema.run import Run, Sample
+from enlace.config.schema.run import LAYERS, Run, Sample
 from enlace.config.schema.train import Anomalies, Checkpoints, Evaluation, Optimizer, Schedule, Train
 
 __all__ = [
+    "LAYERS",
     "Anomalies",
     "Attention",
     "Checkpoints",

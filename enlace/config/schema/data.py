@@ -4,7 +4,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from enlace.config.schema.base import Layer
+from enlace.config.schema.base import BrokenRule, Layer
+
+# Los 256 bytes y los 32 ids especiales que todo vocabulario reserva al final.
+BYTE_VOCAB_SIZE = 288
 
 
 class Source(Layer):
@@ -21,7 +24,9 @@ class Data(Layer):
     kind: Literal["bytes", "shards"]
     sources: list[Source] = Field(min_length=1)
     validation_fraction: float = Field(
-        ge=0, lt=1, description="Solo `bytes`: parte de los documentos que se aparta, por hash; los shards ya vienen partidos."
+        ge=0,
+        lt=1,
+        description="Solo `bytes`: parte de los documentos que se aparta, por hash; los shards ya vienen partidos.",
     )
 
     @model_validator(mode="after")
@@ -29,5 +34,5 @@ class Data(Layer):
         names = [source.name for source in self.sources]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
-            raise ValueError(f"sources: nombres repetidos: {', '.join(repeated)}")
+            raise BrokenRule(f"hay fuentes con el mismo nombre: {', '.join(repeated)}", "sources")
         return self

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from enlace.config.schema.base import Layer
+from enlace.config.schema.base import BrokenRule, Layer
 
 DType = Literal["float32", "float16", "bfloat16"]
 Attention = Literal["math", "mem_efficient", "flash"]
@@ -26,5 +26,14 @@ class Hardware(Layer):
     @model_validator(mode="after")
     def _scaler_goes_with_float16(self) -> Self:
         if self.grad_scaler != (self.dtype == "float16"):
-            raise ValueError("grad_scaler debe ser true con dtype float16 y false con los demás")
+            raise BrokenRule("grad_scaler es true con float16 y false con los demás", "grad_scaler", "dtype")
+        return self
+
+    @model_validator(mode="after")
+    def _attention_exists(self) -> Self:
+        # Núcleos de scaled_dot_product_attention en torch 2.10–2.15; backends.py lo prueba además en la placa real.
+        if self.device == "cpu" and self.attention == "mem_efficient":
+            raise BrokenRule("la CPU no tiene atención mem_efficient: usa flash o math", "attention", "device")
+        if self.device == "cuda" and self.attention == "flash" and self.dtype == "float32":
+            raise BrokenRule("flash no admite float32 en la GPU: usa mem_efficient o math", "attention", "dtype")
         return self

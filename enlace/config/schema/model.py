@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from enlace.config.schema.base import Layer
+from enlace.config.schema.base import BrokenRule, Layer
 
 UINT16_IDS = 65_536
 
@@ -12,7 +12,7 @@ UINT16_IDS = 65_536
 class Model(Layer):
     """Forma del modelo. Los nombres siguen el uso del campo; la memoria y los FLOP los calcula `enlace.model`."""
 
-    vocab_size: int = Field(gt=0, lt=UINT16_IDS, description="Filas del embedding; menor que 65.536 para caber en uint16.")
+    vocab_size: int = Field(gt=0, lt=UINT16_IDS, description="Filas del embedding; los ids caben en uint16.")
     d_model: int = Field(gt=0, description="Ancho del flujo residual.")
     n_layers: int = Field(gt=0, description="Bloques.")
     n_heads: int = Field(gt=0, description="Cabezas de consulta.")
@@ -28,7 +28,9 @@ class Model(Layer):
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
         if self.n_heads % self.n_kv_heads:
-            raise ValueError(f"n_kv_heads ({self.n_kv_heads}) debe dividir a n_heads ({self.n_heads})")
+            raise BrokenRule(
+                f"n_kv_heads ({self.n_kv_heads}) debe dividir a n_heads ({self.n_heads})", "n_kv_heads", "n_heads"
+            )
         if self.head_dim % 2:
-            raise ValueError(f"head_dim ({self.head_dim}) debe ser par: RoPE gira pares de componentes")
+            raise BrokenRule(f"head_dim ({self.head_dim}) debe ser par: RoPE gira pares de componentes", "head_dim")
         return self

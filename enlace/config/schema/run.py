@@ -1,14 +1,21 @@
 """Una corrida: las cuatro capas juntas y las reglas que las cruzan."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from enlace.config.schema.base import Layer
-from enlace.config.schema.data import Data
+from enlace.config.schema.base import BrokenRule, Layer
+from enlace.config.schema.data import BYTE_VOCAB_SIZE, Data
 from enlace.config.schema.hardware import Hardware
 from enlace.config.schema.model import Model
 from enlace.config.schema.train import Train
+
+# Carpeta de configs/ y grupo de la corrida → qué claves lleva, en el orden en que se superponen.
+LAYERS: Mapping[str, type[Layer]] = MappingProxyType(
+    {"hardware": Hardware, "model": Model, "train": Train, "data": Data}
+)
 
 
 class Sample(Layer):
@@ -36,8 +43,9 @@ class Run(Layer):
     @property
     def micro_batch_size(self) -> int:
         """Secuencias por pasada: el mayor divisor de batch_size que cabe en micro_batch_tokens."""
+        batch = self.train.batch_size
         fits = self.hardware.micro_batch_tokens // self.train.sequence_length
-        return next(size for size in range(min(fits, self.train.batch_size), 0, -1) if self.train.batch_size % size == 0)
+        return next(size for size in range(min(fits, batch), 0, -1) if batch % size == 0)
 
     @property
     def accumulation(self) -> int:
@@ -53,11 +61,28 @@ class Run(Layer):
     def _layers_agree(self) -> Self:
         sequence = self.train.sequence_length
         if sequence > self.model.max_sequence_length:
-            raise ValueError(
-                f"train.sequence_length ({sequence}) es mayor que model.max_sequence_length ({self.model.max_sequence_length})"
+            raise BrokenRule(
+                f"train.sequence_length ({sequence}) es mayor que "
+                f"model.max_sequence_length ({self.model.max_sequence_length})",
+                "train.sequence_length",
+                "model.max_sequence_length",
             )
         if sequence > self.hardware.micro_batch_tokens:
-            raise ValueError(
-                f"train.sequence_length ({sequence}) no cabe en hardware.micro_batch_tokens ({self.hardware.micro_batch_tokens})"
+            raise BrokenRule(
+                f"train.sequence_length ({sequence}) no cabe en "
+                f"hardware.micro_batch_tokens ({self.hardware.micro_batch_tokens})",
+                "train.sequence_length",
+                "hardware.micro_batch_tokens",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _vocabulary_fits_bytes(self) -> Self:
+        if self.data.kind == "bytes" and self.model.vocab_size != BYTE_VOCAB_SIZE:
+            raise BrokenRule(
+                f"leyendo bytes, model.vocab_size ({self.model.vocab_size}) tiene que ser {BYTE_VOCAB_SIZE}: "
+                "los 256 bytes y 32 ids especiales",
+                "model.vocab_size",
+                "data.kind",
             )
         return self

@@ -2,9 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from enlace.config.schema.base import Layer
+from enlace.config.schema.base import BrokenRule, Layer
 
 
 class Optimizer(Layer):
@@ -39,7 +39,7 @@ class Checkpoints(Layer):
     every: int = Field(gt=0, description="Pasos entre puntos de control.")
     keep_last: int = Field(ge=1)
     keep_best: bool = Field(description="Conserva el de menor bits por byte de validación.")
-    keep_steps: list[int] = Field(description="Pasos que se guardan y se conservan siempre.")
+    keep_steps: list[PositiveInt] = Field(description="Pasos que se guardan y se conservan siempre.")
     asynchronous: bool = Field(description="Escribe en otro hilo mientras se sigue entrenando.")
 
 
@@ -72,8 +72,11 @@ class Train(Layer):
     def _schedule_fits(self) -> Self:
         decay = self.schedule.decay_steps if self.schedule.kind == "wsd" else 0
         if self.schedule.warmup_steps + decay > self.steps:
-            raise ValueError(
+            raise BrokenRule(
                 f"schedule.warmup_steps ({self.schedule.warmup_steps}) + schedule.decay_steps ({decay}) "
-                f"no caben en steps ({self.steps})"
+                f"no caben en steps ({self.steps})",
+                "steps",
+                "schedule.warmup_steps",
+                "schedule.decay_steps",
             )
         return self

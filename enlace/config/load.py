@@ -1,0 +1,92 @@
+"""Carga una corrida completa, o dice todo lo que tiene mal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from enlace.config.compose import RUNS, Composer
+from enlace.config.schema import LAYERS, Run
+from enlace.config.tree import Node, Origin, printable, problem
+from enlace.config.validate import suggest, validate
+from enlace.config.yaml12 import is_file
+from enlace.errors import ConfigError, NotFoundError, Problem
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """Una corrida válida y el árbol del que sale."""
+
+    run: Run
+    tree: Node
+
+    @cached_property
+    def origins(self) -> Mapping[str, Origin]:
+        """Clave con puntos (los elementos de una lista, con su índice) → de dónde sale su valor."""
+        return {key: node.origin for key, node in self.tree.leaves()}
+
+
+def load_run(path: Path, overrides: Sequence[str] = ()) -> LoadedRun:
+    """Compone y valida una corrida. overrides: argumentos `clave=valor`, el valor en YAML.
+
+    ConfigError: con todos los problemas de todos los ficheros.
+    """
+    loaded, problems = _run(path, overrides)
+    if loaded is None:
+        raise ConfigError(problems)
+    return loaded
+
+
+def find_run(name_or_path: str) -> Path:
+    """Fichero de una corrida, por su nombre (`smoke-cpu`) o por su ruta.
+
+    NotFoundError: no existe; con los nombres parecidos.
+    """
+    path = Path(name_or_path)
+    if len(path.parts) < 2 and path.suffix != ".yaml":
+        path = Path("configs") / RUNS / f"{name_or_path}.yaml"
+    if not is_file(path):
+        known = [file.stem for file in (Path("configs") / RUNS).glob("*.yaml")]
+        hint = suggest(printable(path.stem), known) or "lanza la orden desde la raíz del repositorio"
+        raise NotFoundError(f"no existe la corrida {printable(name_or_path)}", where=printable(str(path)), fix=hint)
+    return path
+
+
+def check_all(configs_dir: Path) -> list[Path]:
+    """Valida cada fichero YAML de la carpeta de configuración y devuelve los que ha visto.
+
+    ConfigError: con los problemas de todos. NotFoundError: no hay ninguno.
+    """
+    files = sorted(file for file in configs_dir.rglob("*") if file.suffix in (".yaml", ".yml"))
+    if not files:
+        raise NotFoundError("no hay ficheros de configuración", where=printable(str(configs_dir)))
+    problems = _unique(problem for file in files for problem in _check(file, configs_dir))
+    if problems:
+        raise ConfigError(problems)
+    return files
+
+
+def _run(path: Path, overrides: Sequence[str]) -> tuple[LoadedRun | None, list[Problem]]:
+    composer = Composer()
+    tree = composer.run(path, overrides)
+    run, problems = validate(Run, tree, incomplete=composer.incomplete)
+    problems = _unique(composer.problems + problems)
+    return (LoadedRun(run, tree) if run and not problems else None), problems
+
+
+def _check(file: Path, configs_dir: Path) -> list[Problem]:
+    folder, name = file.parent, file.parent.name
+    if folder.parent != configs_dir or file.suffix == ".yml" or name not in (*LAYERS, RUNS):
+        hint = f"Va en {', '.join(f'{layer}/' for layer in LAYERS)} o {RUNS}/, con extensión .yaml."
+        return [problem(Origin(str(file)), "", "fichero fuera de sitio", hint)]
+    if name == RUNS:
+        return _run(file, ())[1]
+    composer = Composer()
+    tree = composer.layer(name, file)
+    _, problems = validate(LAYERS[name], tree, (name,), composer.incomplete)
+    return composer.problems + problems
+
+
+def _unique(problems: Iterable[Problem]) -> list[Problem]:
+    """Sin repetir: una capa rota la cuentan ella y todas las corridas que la usan."""
+    return list({(problem.where, problem.key, problem.message): problem for problem in problems}.values())
