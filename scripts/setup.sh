@@ -26,7 +26,7 @@ die() {
 
 pip() {
     local quiet=()
-    [ -t 2 ] || quiet=(--quiet)
+    [ -t 2 ] || quiet=(-qq)
     .venv/bin/python -m pip --disable-pip-version-check --no-input "${quiet[@]}" "$@"
 }
 

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# De un clon recién hecho a un modelo propio: instala, prepara texto en español, entrena, evalúa y escribe.
+# Se puede repetir: cada parte aprovecha lo que ya está hecho, y un entrenamiento a medias sigue donde quedó.
+#
+#   scripts/quickstart.sh [CARPETA] [-- clave=valor…]
+#
+#   CARPETA        tus textos (.txt o .jsonl); sin ella se descarga prosa en español
+#   clave=valor    cambios a configs/runs/smoke-cpu.yaml, por ejemplo train.steps=100
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+run=configs/runs/smoke-cpu.yaml
+enlace=.venv/bin/enlace
+source_folder=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    source_folder+=("$1")
+    shift
+done
+[ $# -eq 0 ] || shift
+overrides=("$@")
+
+say() { printf '\n▸ %s\n' "$*" >&2; }
+
+# Nada de lo que sigue puede quedarse esperando a que alguien escriba.
+exec </dev/null
+
+say "1/4 Instalación"
+scripts/setup.sh
+run_folder=$("$enlace" config show "$run" "${overrides[@]}" --json |
+    .venv/bin/python -c 'import json, sys; run = json.load(sys.stdin); print(run["runs_dir"], run["name"], sep="/")')
+
+say "2/4 Texto en español"
+scripts/prepare_smoke_data.sh "${source_folder[@]}"
+
+say "3/4 Entrenamiento: unos minutos en CPU. Con Ctrl-C para y guarda; repite la orden para seguir"
+"$enlace" train "$run" "${overrides[@]}" --resume auto
+if [ ! -f "$run_folder/informe.md" ]; then
+    say "El entrenamiento se ha parado antes de terminar y está guardado; para seguir repite: scripts/quickstart.sh"
+    exit 0
+fi
+
+say "4/4 Un texto escrito por tu modelo"
+"$enlace" generate "$run_folder/model"
+
+say "Hecho"
+sed -n '/^## Resultado/,/^~~~/{/^| [^|]/p}' "$run_folder/informe.md"
+printf '%s\n' "modelo: $run_folder/model" "informe: $run_folder/informe.html" \
+    "más texto: $enlace generate $run_folder/model --prompt \"Había una vez\" --seed 2"
