@@ -8,18 +8,23 @@ from click.shell_completion import CompletionItem, get_completion_class
 from enlace.cli.command import Command
 from enlace.errors import InstallationError
 
-RUNS = Path("configs/runs")
 
+class Name(click.ParamType[str]):
+    """Un nombre o una ruta; la terminal propone los nombres de lo que case con el patrón."""
 
-class RunName(click.ParamType[str]):
-    """Una corrida, por su nombre o por su fichero; la terminal propone las que hay en `configs/runs`."""
+    name = "name"
 
-    name = "run"
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Los nombres de corrida que empiezan así; si no hay ninguno, ficheros."""
-        names = sorted(path.stem for path in RUNS.glob("*.yaml") if path.stem.startswith(incomplete))
+        """Los nombres que empiezan así; si no hay ninguno, ficheros."""
+        names = sorted(path.stem for path in Path().glob(self.pattern) if path.stem.startswith(incomplete))
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+
+RUN = Name("configs/runs/*.yaml")
+TRAINED = Name("runs/*")
 
 
 @click.command(cls=Command)

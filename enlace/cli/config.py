@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from enlace.cli.command import Group
-from enlace.cli.completion import RunName
+from enlace.cli.completion import RUN
 
 CONFIGS = Path("configs")
 
@@ -17,7 +17,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("run", type=RunName(), metavar="CORRIDA", help="Nombre o fichero.")
+@click.argument("run", type=RUN, metavar="CORRIDA", help="Nombre o fichero.")
 @click.argument("overrides", nargs=-1, metavar="[clave=valor]…", help="Cambios, p. ej. train.steps=100.")
 @click.option("--origin", is_flag=True, help="Dice de qué fichero y línea sale cada valor.")
 @click.option("--json", "as_json", is_flag=True, help="Para programas: JSON.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from enlace.cli.command import Command
-from enlace.cli.completion import RunName
+from enlace.cli.completion import TRAINED
 from enlace.errors import EnlaceError, NotFoundError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ UNSAID = {"prompt": "", "seed": 0, "temperature": 0.0, "top_k": 0, "top_p": 1.0}
 
 
 @click.command(cls=Command)
-@click.argument("model", type=RunName(), metavar="MODELO", help="Carpeta de un modelo, o una corrida ya entrenada.")
+@click.argument("model", type=TRAINED, metavar="MODELO", help="Carpeta de un modelo, o una corrida ya entrenada.")
 @click.option("--prompt", metavar="TEXTO", help="Cómo empieza el texto.")
 @click.option("--max-new-tokens", type=click.IntRange(min=1), metavar="N", help="Cuántos tokens como mucho.")
 @click.option("--temperature", type=click.FloatRange(min=0), metavar="X", help="0 elige siempre lo más probable.")
@@ -47,24 +47,15 @@ def generate(model: str, **options: Any) -> None:
 
 
 def find_model(name: str) -> Path:
-    """La carpeta del modelo: la que se da, la `model/` de una corrida, o la de una corrida por su nombre."""
-    given = Path(name)
-    for folder in (given, given / "model", *_of_run(name)):
+    """La carpeta del modelo: la que se da, o la `model/` de una corrida, dada por su carpeta o por su nombre."""
+    for folder in (Path(name), Path(name, "model"), Path("runs", name, "model")):
         if (folder / "config.json").is_file():
             return folder
     raise NotFoundError(
-        f"«{name}» no es un modelo ni una corrida entrenada", fix="entrena una con: enlace train CORRIDA"
+        f"«{name}» no es un modelo ni una corrida terminada",
+        why="no tiene config.json, ni dentro una carpeta model/",
+        fix="entrena una: enlace train CORRIDA",
     )
-
-
-def _of_run(name: str) -> list[Path]:
-    from enlace.config import find_run, load_run
-
-    try:
-        run = load_run(find_run(name)).run
-    except NotFoundError:
-        return []
-    return [Path(run.runs_dir) / run.name / "model"]
 
 
 def open_tokenizer(folder: Path) -> "ByteTokenizer":

@@ -3,11 +3,11 @@
 import click
 
 from enlace.cli.command import Command
-from enlace.cli.completion import RunName
+from enlace.cli.completion import RUN
 
 
 @click.command(cls=Command)
-@click.argument("run", type=RunName(), metavar="CORRIDA", help="Nombre o fichero.")
+@click.argument("run", type=RUN, metavar="CORRIDA", help="Nombre o fichero.")
 @click.argument("overrides", nargs=-1, metavar="[clave=valor]…", help="Cambios, p. ej. train.steps=100.")
 @click.option("--resume", metavar="auto|RUTA", help="Sigue desde el último punto de control válido, o desde RUTA.")
 @click.option("--estimate", is_flag=True, help="Solo dice cuánto costará: memoria, disco y tiempo.")

@@ -30,6 +30,7 @@ def project(tmp_path: Path) -> Path:
     runs.mkdir(parents=True)
     for name in ("smoke-cpu", "smoke-2060", "pretrain-cpu"):
         (runs / f"{name}.yaml").touch()
+    (tmp_path / "runs" / "smoke-mia").mkdir(parents=True)
     return tmp_path
 
 
@@ -48,9 +49,13 @@ def test_proposes_commands(project: Path) -> None:
     assert complete("enlace co", project) == ["completion", "config"]
 
 
-@pytest.mark.parametrize("command", ["train", "config show", "generate"])
+@pytest.mark.parametrize("command", ["train", "config show"])
 def test_proposes_the_runs_that_there_are(command: str, project: Path) -> None:
     assert complete(f"enlace {command} smoke", project) == ["smoke-2060", "smoke-cpu"]
+
+
+def test_proposes_what_has_been_trained(project: Path) -> None:
+    assert complete("enlace generate smoke", project) == ["smoke-mia"]
 
 
 def test_proposes_files_when_no_run_matches(project: Path) -> None:
