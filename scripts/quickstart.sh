@@ -7,13 +7,21 @@
 #   CARPETA        tus textos (.txt o .jsonl); sin ella se descarga prosa en español
 #   clave=valor    cambios a configs/runs/smoke-cpu.yaml, por ejemplo train.steps=100
 set -euo pipefail
+launched_from=$PWD
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 run=configs/runs/smoke-cpu.yaml
 enlace=.venv/bin/enlace
 source_folder=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
-    source_folder+=("$1")
+    case $1 in
+    -h | --help | --ayuda)
+        sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/quickstart.sh
+        exit 0
+        ;;
+    /*) source_folder+=("$1") ;;
+    *) source_folder+=("$launched_from/$1") ;;
+    esac
     shift
 done
 [ $# -eq 0 ] || shift

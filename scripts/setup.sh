@@ -144,6 +144,10 @@ for argument in "$@"; do
     case $argument in
     --dev) wanted+=(dev) ;;
     --tensorboard) wanted+=(tensorboard) ;;
+    -h | --help | --ayuda)
+        sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/setup.sh
+        exit 0
+        ;;
     *) die "argumento desconocido: $argument" "solo vale --dev o --tensorboard" "scripts/setup.sh --dev" 2 ;;
     esac
 done

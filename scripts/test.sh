@@ -7,10 +7,16 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-if [ "${1:-}" = --long ]; then
+case ${1:-} in
+-h | --help | --ayuda)
+    sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/test.sh
+    exit 0
+    ;;
+--long)
     export ENLACE_LONG=1
     shift
-fi
+    ;;
+esac
 # Un hilo por proceso: las pruebas ya se reparten entre los núcleos.
 export OMP_NUM_THREADS=1
 

@@ -62,8 +62,11 @@ class Machine:
     environment: dict[str, str] = field(default_factory=dict)
 
     def install(self, name: str, script: str) -> None:
-        (self.bin / name).write_text(script)
-        (self.bin / name).chmod(0o755)
+        path = self.bin / name
+        # Puede ser un enlace a la herramienta de verdad: escribir a través de él la destrozaría.
+        path.unlink(missing_ok=True)
+        path.write_text(script)
+        path.chmod(0o755)
 
     def driver(self, version: str) -> None:
         self.install("nvidia-smi", f"#!/usr/bin/env bash\necho {version}\n")
