@@ -11,6 +11,7 @@ import zstandard
 
 from enlace.durable import verify
 from enlace.durable.manifest import MANIFEST
+from enlace.durable.space import reading
 from enlace.errors import CorruptDataError, NotFoundError
 
 _SUFFIXES = (".jsonl", ".jsonl.zst", ".txt")
@@ -54,7 +55,7 @@ def _document_files(path: Path) -> list[Path]:
 
 
 def _whole_file(file: Path) -> Document:
-    with _blame(str(file)):
+    with _blame(str(file)), reading(file):
         return _document("", file.read_bytes().decode("utf-8-sig"))
 
 
@@ -86,7 +87,7 @@ def _blame(where: str) -> Iterator[None]:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
+    with reading(file), file.open("rb") as stream:
         if file.name.endswith(".jsonl"):
             yield from stream
             return
