@@ -94,7 +94,7 @@ def open_shard_set(name: str, path: Path, vocab_size: int) -> SplitSource:
     shards = {file: _open_shard(path / file) for file in sorted(manifest.files) if file.endswith(".bin")}
     tokenizers = {shard.tokenizer_sha256 for shard in shards.values()}
     if len(tokenizers) != 1:
-        raise _corrupt(path, "sus shards no vienen todos del mismo tokenizador")
+        raise _corrupt(path, "no tiene shards, o vienen de tokenizadores distintos")
     _require_ids_fit(list(shards.values()), vocab_size)
     train, validation = (_select(name, split, shards, manifest) for split in ("train", "validation"))
     return SplitSource(train, validation, tokenizers.pop())
