@@ -41,8 +41,12 @@ def read_catalog() -> Catalog:
 def pairs() -> Iterator[tuple[str, str]]:
     for message in read_catalog():
         if message.id:
-            plural = isinstance(message.id, tuple)
-            yield from zip(message.id, message.string, strict=True) if plural else [(message.id, message.string)]
+            yield from zip(forms(message.id), forms(message.string), strict=True)
+
+
+def forms(text: object) -> tuple[str, ...]:
+    """Singular y plural, o la única forma que hay."""
+    return tuple(str(form) for form in text) if isinstance(text, list | tuple) else (str(text),)
 
 
 def commands(group: click.Group = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
