@@ -32,12 +32,14 @@ class Composer:
         """Árbol de una corrida; sus capas se buscan junto a su carpeta `runs` o, si no está en una, en `configs/`."""
         folder = path.parent if path.parent.name == RUNS else Path("configs") / RUNS
         command = self._command(overrides)
-        files = self._chain(path, folder, (), Run.model_fields, command)
+        files = self._chain(path, folder, (), Run.model_fields)
         # Sin nombre explícito vale el del fichero; el de una corrida base no se hereda.
         tree = Node({"name": Node(path.stem, Origin(str(path)))}, Origin(str(path), 1))
         for file in files:
-            tree = self._add_layers(tree, file.child(INCLUDE), folder.parent)
+            tree = self._add_layers(tree, file.child(INCLUDE), folder.parent, (*LAYERS, BASE))
             tree = merge(tree, _without(file, INCLUDE) if file is files[-1] else _without(file, INCLUDE, "name"))
+        # Lo último gana también aquí: una capa pedida en la línea de órdenes tapa las secciones del fichero.
+        tree = self._add_layers(tree, command.child(INCLUDE), folder.parent, tuple(LAYERS))
         return merge(tree, _without(command, INCLUDE))
 
     def layer(self, layer: str, path: Path) -> Node:
@@ -48,10 +50,8 @@ class Composer:
             tree = merge(tree, _without(file, INCLUDE))
         return tree
 
-    def _chain(
-        self, path: Path, folder: Path, prefix: tuple[str, ...], affected: Collection[str], command: Node | None = None
-    ) -> list[Node]:
-        """El fichero y sus bases, de la más lejana al propio. `command` puede cambiar el `include` del propio."""
+    def _chain(self, path: Path, folder: Path, prefix: tuple[str, ...], affected: Collection[str]) -> list[Node]:
+        """El fichero y sus bases, de la más lejana al propio."""
         files: list[Node] = []
         visited: list[Path] = []
         following: Path | None = path
@@ -62,8 +62,6 @@ class Composer:
             if file is None:
                 self.incomplete.update(affected)
                 break
-            if command and not files and (include := command.child(INCLUDE)):
-                file = merge(file, Node({INCLUDE: include}, include.origin))
             files.insert(0, file)
             following = self._base(file, folder, prefix, affected, visited)
         return files
@@ -80,12 +78,13 @@ class Composer:
         path = self._included(name, key, folder, affected)
         if path in visited:
             chain = " → ".join(str(link) for link in [*visited, path])
-            self._note(name, key, f"los ficheros se incluyen en círculo: {printable(chain)}")
+            self._note(name, key, f"los ficheros se incluyen en círculo: {printable(chain, 1000)}")
+            self.incomplete.update(affected)
             return None
         return path
 
-    def _add_layers(self, tree: Node, include: Node | None, configs: Path) -> Node:
-        """Pone encima las capas que nombra `include`."""
+    def _add_layers(self, tree: Node, include: Node | None, configs: Path, allowed: tuple[str, ...]) -> Node:
+        """Pone encima las capas que nombra `include`, que solo puede llevar las claves `allowed`."""
         if include is None:
             return tree
         if not isinstance(include.value, dict):
@@ -95,8 +94,8 @@ class Composer:
             if layer in LAYERS:
                 path = self._included(name, f"{INCLUDE}.{layer}", configs / layer, {layer})
                 tree = merge(tree, nest([layer], self.layer(layer, path))) if path else tree
-            elif layer != BASE:
-                near = suggest(layer, [*LAYERS, BASE])
+            elif layer not in allowed:
+                near = suggest(layer, allowed)
                 self._note(name, f"{INCLUDE}.{layer}", "no hay ninguna capa con ese nombre", near)
         return tree
 

@@ -1,6 +1,6 @@
 """Credenciales: aparte de la configuración, nunca en sus volcados y tapadas en cuanto se escriben."""
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from enlace.errors import ConfigError, Problem
@@ -22,7 +22,7 @@ def read_secrets() -> Secrets:
     """Lee las credenciales. ConfigError: `.env` no se puede leer (sin enseñar nada de lo que contiene)."""
     try:
         return Secrets()
-    except (OSError, ValueError, ValidationError):
+    except (OSError, ValueError):
         # `from None`: el error original puede llevar dentro trozos del fichero.
         raise ConfigError([Problem(ENV_FILE, "", "no se puede leer como líneas NOMBRE=valor en UTF-8")]) from None
 

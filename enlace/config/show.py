@@ -23,6 +23,14 @@ for _tag, _pattern in (("null", NULL), ("bool", BOOL), ("int", INT), ("float", F
     _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _whole, None)
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Solo entre comillas dobles escribe PyYAML con escape los saltos de línea raros (U+0085), que si no se pierden.
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
 def dump(run: Run) -> str:
     """Configuración resuelta, en YAML; cargarla da una corrida igual."""
     return yaml.dump(run.model_dump(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)

@@ -9,6 +9,7 @@ from enlace.config import find_run, load_run
 from enlace.errors import NotFoundError
 
 Put = Callable[[str, str], Path]
+Edit = Callable[[str, str, str], None]
 
 
 def test_later_wins_base_run_then_layers_then_run_then_command_line(configs: Path, put: Put) -> None:
@@ -48,7 +49,7 @@ def test_lists_replace_and_mappings_merge(configs: Path, put: Put) -> None:
     assert str(loaded.origins["data.sources.1.path"]) == "configs/runs/mia.yaml:7"
 
 
-def test_the_name_is_the_file_stem_and_is_not_inherited(configs: Path, put: Put, edit: Callable[..., None]) -> None:
+def test_the_name_is_the_file_stem_and_is_not_inherited(configs: Path, put: Put, edit: Edit) -> None:
     edit("runs/smoke-cpu", "runs_dir: runs", "runs_dir: runs\nname: otro")
     assert load_run(configs / "runs/smoke-cpu.yaml").run.name == "otro"
     loaded = load_run(configs / "runs/smoke-2060.yaml")
@@ -56,9 +57,12 @@ def test_the_name_is_the_file_stem_and_is_not_inherited(configs: Path, put: Put,
     assert str(loaded.origins["name"]) == "configs/runs/smoke-2060.yaml"
 
 
-def test_the_command_line_can_change_a_layer(configs: Path) -> None:
-    run = load_run(configs / "runs/smoke-cpu.yaml", ["include.hardware=turing-2060", "hardware.threads=3"]).run
-    assert (run.hardware.dtype, run.hardware.threads) == ("float16", 3)
+def test_a_layer_in_the_command_line_covers_even_the_sections_of_the_run(configs: Path, edit: Edit) -> None:
+    edit("runs/smoke-cpu", "runs_dir: runs", "runs_dir: runs\nhardware:\n  threads: 5\n  board: mía")
+    path = configs / "runs/smoke-cpu.yaml"
+    assert load_run(path).run.hardware.board == "mía"
+    hardware = load_run(path, ["hardware.threads=3", "include.hardware=turing-2060"]).run.hardware
+    assert (hardware.board, hardware.dtype, hardware.threads) == ("RTX 2060 12 GB", "float16", 3)
 
 
 def test_override_values_are_yaml(configs: Path) -> None:

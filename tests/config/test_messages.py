@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from enlace.config import check_all, load_run
 from enlace.config.messages import _EXPECTED
 from enlace.config.schema import LAYERS, Run
+from enlace.config.schema.base import Layer
+from enlace.config.tree import Node, Origin
+from enlace.config.validate import validate
 from enlace.errors import ConfigError
 
 Put = Callable[[str, str], Path]
@@ -187,6 +190,7 @@ COMMANDS = [
     ("train.seed =9", "se esperaba clave=valor, por ejemplo train.seed=99"),
     (f"{'a.' * 40}b=1", "se esperaba clave=valor, por ejemplo train.seed=99"),
     ("include.hardware=h20", "«include.hardware»: no existe configs/hardware/h20.yaml. ¿Quisiste decir «h200»?"),
+    ("include.run=smoke-2060", "«include.run»: no hay ninguna capa con ese nombre. Hay: data, hardware, model, train."),
     ("include=cpu", "«include»: se esperaba un nombre por capa y hay el texto «cpu»"),
     ("data.sources={}", "«data.sources»: se esperaba una lista y hay un grupo de claves"),
 ]
@@ -212,6 +216,32 @@ def test_a_broken_rule_names_the_file_behind_each_key(configs: Path) -> None:
         "hardware.micro_batch_tokens (255). «hardware.micro_batch_tokens» sale de "
         "línea de órdenes «hardware.micro_batch_tokens=255»."
     ]
+
+
+def test_flash_attention_on_a_gpu_needs_sixteen_bits(configs: Path) -> None:
+    assert problems(RUN, "include.hardware=h200", "hardware.dtype=float32") == [
+        "configs/hardware/h200.yaml:6: «hardware.attention»: flash no admite float32 en la GPU: usa mem_efficient o "
+        "math. «hardware.dtype» sale de línea de órdenes «hardware.dtype=float32»."
+    ]
+
+
+def test_rules_and_limits_without_a_text_of_their_own_are_still_told_in_spanish() -> None:
+    class Group(Layer):
+        even: int = Field(multiple_of=2)
+
+        @model_validator(mode="after")
+        def _is_positive(self) -> Self:
+            if self.even < 0:
+                raise ValueError("even no puede ser negativo")
+            return self
+
+    def first(value: int) -> str:
+        even = Node(value, Origin("x.yaml", 3))
+        _, (found,) = validate(Group, Node({"even": even}, Origin("x.yaml", 2)), ("grupo",))
+        return str(found)
+
+    assert first(-2) == "x.yaml:2: «grupo»: even no puede ser negativo"
+    assert first(3) == "x.yaml:3: «grupo.even»: este valor no es válido (multiple_of): hay 3"
 
 
 def test_every_problem_of_every_file_comes_out_at_once(configs: Path, edit: Edit) -> None:
