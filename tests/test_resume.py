@@ -133,7 +133,7 @@ def shards_source(root: Path) -> Path:
 
 
 def make_run(root: Path, name: str, **changes: Any) -> Run:
-    return tiny_run(root, name=name, train__steps=STEPS, **changes)
+    return tiny_run(root, name=name, **{"train__steps": STEPS, **changes})
 
 
 def reference(run: Run) -> tuple[dict[str, Any], float]:

@@ -126,26 +126,22 @@ def check_profile(hardware: Hardware, device: Device) -> None:
     Es una función pura de perfil y dispositivo: se prueba entera sin ninguna placa.
     """
     if device.capability is None:
-        _refuse_unless(hardware.attention in ("math", "flash"), hardware, device, "attention", ("math", "flash"), "cpu")
-        return
-    profile = suitable_profile(device.capability)
+        return  # lo que la CPU no tiene ya lo rechaza el esquema
     _check_architecture(device, device.capability)
-    dtypes = supported_dtypes(device.capability)
-    _refuse_unless(hardware.dtype in dtypes, hardware, device, "dtype", dtypes, profile)
-    kernels = supported_attention(device.capability)
-    _refuse_unless(hardware.attention in kernels, hardware, device, "attention", kernels, profile)
+    _require(hardware, device, device.capability, "dtype", supported_dtypes(device.capability))
+    _require(hardware, device, device.capability, "attention", supported_attention(device.capability))
 
 
-def _refuse_unless(ok: bool, hardware: Hardware, device: Device, key: str, allowed: tuple[str, ...], fix: str) -> None:
-    if ok:
-        return
+def _require(hardware: Hardware, device: Device, capability: Capability, key: str, allowed: tuple[str, ...]) -> None:
     value = getattr(hardware, key)
-    major_minor = "" if device.capability is None else f" (sm_{device.capability[0]}{device.capability[1]})"
+    if value in allowed:
+        return
     raise InstallationError(
         f"el perfil «{hardware.board}» pide {key}={value} y esta placa no lo tiene",
         where=f"hardware.{key}",
-        why=f"{device.name}{major_minor} admite {', '.join(allowed)}; aunque la biblioteca acepte {value}, lo emula",
-        fix=f"usa el perfil de tu placa: include.hardware={fix}",
+        why=f"{device.name} (sm_{capability[0]}{capability[1]}) admite {', '.join(allowed)}; "
+        f"aunque la biblioteca acepte {value}, lo emula",
+        fix=f"usa el perfil de tu placa: include.hardware={suitable_profile(capability)}",
     )
 
 

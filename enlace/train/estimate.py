@@ -5,9 +5,9 @@ from typing import Any
 
 from enlace.config.schema import Run
 from enlace.model import accounting
+from enlace.train.backends import DTYPES
 
 GIB = 2**30
-_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def estimate_run(run: Run, *, peak_flops: float | None, measured_pass: float | N
 
 
 def _memory(run: Run, parameters: int) -> Memory:
-    width = _BYTES[run.hardware.dtype]
+    width = DTYPES[run.hardware.dtype].itemsize
     return Memory(
         weights=4 * parameters + (width * parameters if width < 4 else 0),
         gradients=4 * parameters,

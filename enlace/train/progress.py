@@ -49,8 +49,8 @@ class ProgressDisplay:
         left = (self.steps - record["step"]) * sum(self._recent) / len(self._recent)
         mfu = "desconocido" if timing["mfu"] is None else f"{timing['mfu']:.0%}"
         parts = [
-            f"pérdida {record['loss']:.3f}",
-            f"{record['bits_per_byte']:.3f} bits/byte",
+            f"pérdida {_decimals(record['loss'])}",
+            f"{_decimals(record['bits_per_byte'])} bits/byte",
             f"{thousands(round(timing['tokens_per_second']))} tokens/s",
             f"MFU {mfu}",
             f"faltan {duration(left)}",
@@ -60,3 +60,8 @@ class ProgressDisplay:
         if record["skipped"]:
             parts.append(f"paso saltado: {record['skipped']}")
         return " · ".join(parts)
+
+
+def _decimals(value: float | str) -> str:
+    """Tres decimales; lo no finito llega ya como texto («nan»)."""
+    return value if isinstance(value, str) else f"{value:.3f}"

@@ -10,6 +10,7 @@ import hashlib
 import math
 import sys
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def train(run: Run, *, resume: str | None = None) -> bool:
     run_dir = (Path(run.runs_dir) / run.name).resolve()
     checkpoints = run_dir / "checkpoints"
     checkpoints.mkdir(parents=True, exist_ok=True)
-    with lock(run_dir / ".lock"):
+    with lock(run_dir / ".lock"), closing(AppendLog(run_dir / "log.jsonl")) as log:
         sweep(run_dir)
         sweep(checkpoints)
         checkpoint = find_checkpoint(checkpoints, resume)
@@ -85,7 +86,7 @@ def train(run: Run, *, resume: str | None = None) -> bool:
         plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=None)
         require_memory(run, plan.memory, backend.available_memory())
         require_space(run_dir, _missing_bytes(plan, checkpoints))
-        state = build_state(run, backend, run_dir)
+        state = build_state(run, backend, run_dir, log)
         _start_from(state, checkpoint)
         measured = dry_batch(run, backend, state.model, state.optimizer)
         plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=measured)
@@ -94,17 +95,15 @@ def train(run: Run, *, resume: str | None = None) -> bool:
         print(render_estimate(run, plan), file=sys.stderr, flush=True)
         with stop_request() as stop:
             finished = _run_steps(state, stop)
-        state.log.close()
         if finished:
             finish(state, plan)
     return finished
 
 
-def build_state(run: Run, backend: Backend, run_dir: Path) -> TrainingState:
+def build_state(run: Run, backend: Backend, run_dir: Path, log: AppendLog) -> TrainingState:
     """Abre los datos y construye modelo y optimizador recién nacidos."""
     data = open_data(run.data, run.model.vocab_size)
     model, optimizer = build_model(run, backend)
-    log = AppendLog(run_dir / "log.jsonl")
     return TrainingState(run, backend, data, model, optimizer, backend.scaler(), log, Counters(), run_dir)
 
 
@@ -257,10 +256,9 @@ def _missing_bytes(plan: Estimate, checkpoints: Path) -> int:
 
 def _note(state: TrainingState, event: str) -> None:
     """Apunta en events.jsonl un suceso de la corrida (empieza, sigue, para), para el informe."""
-    events = AppendLog(state.run_dir / "events.jsonl")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    events.append({"time": now, "step": state.counters.step, "event": event})
-    events.close()
+    with closing(AppendLog(state.run_dir / "events.jsonl")) as events:
+        events.append({"time": now, "step": state.counters.step, "event": event})
 
 
 def main(arguments: list[str] | None = None) -> int:

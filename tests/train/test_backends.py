@@ -59,12 +59,6 @@ def test_a_torch_without_code_for_the_board_is_refused() -> None:
         check_profile(profile(), device((12, 0), ("sm_75", "sm_80", "sm_90")))
 
 
-def test_memory_efficient_attention_is_refused_on_cpu() -> None:
-    cpu = profile(device="cpu", dtype="float32", attention="mem_efficient")
-    with pytest.raises(InstallationError, match="mem_efficient"):
-        check_profile(cpu, device(None))
-
-
 def test_a_gpu_profile_without_gpu_names_the_cpu_profile() -> None:
     if backends.torch.cuda.is_available():
         pytest.skip("esta máquina sí tiene GPU")
