@@ -1,15 +1,15 @@
 """Una sola jerarquía de errores, con qué, dónde, por qué y cómo arreglarlo, y un solo impresor.
 
-    EnlaceError                    1  falló, con un mensaje claro
-    ├── UsageError                 2  la orden está mal escrita
-    ├── InstallationError          3  falta algo en la instalación o en la máquina
-    ├── ConfigError                4  la configuración no es válida (todos los problemas a la vez)
-    ├── NotFoundError              5  no existe lo que se pide
-    ├── LockedError                6  otro proceso lo está usando
-    ├── CorruptDataError           7  los datos no son los que se escribieron
-    ├── ResourceError              8  no hay espacio o memoria
-    ├── RefusedError               9  se rechaza por seguridad
-    └── Cancelled                130  la persona lo ha cancelado
+EnlaceError                    1  falló, con un mensaje claro
+├── UsageError                 2  la orden está mal escrita
+├── InstallationError          3  falta algo en la instalación o en la máquina
+├── ConfigError                4  la configuración no es válida (todos los problemas a la vez)
+├── NotFoundError              5  no existe lo que se pide
+├── LockedError                6  otro proceso lo está usando
+├── CorruptDataError           7  los datos no son los que se escribieron
+├── ResourceError              8  no hay espacio o memoria
+├── RefusedError               9  se rechaza por seguridad
+└── Cancelled                130  la persona lo ha cancelado
 """
 
 from enlace.errors.hierarchy import (

@@ -51,7 +51,10 @@ def thin(points: Sequence[Point]) -> list[Point]:
 
 def _range(values: Sequence[float]) -> Point:
     low, high = min(values), max(values)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    if high > low:
+        return low, high
+    margin = max(0.5, abs(low) / 100)
+    return low - margin, high + margin
 
 
 def _scale(value: float, span: Point, start: float, end: float) -> float:

@@ -73,7 +73,9 @@ def test_disk_that_dies_leaves_the_previous_and_sweep_cleans_the_rest(
     for nth in count(1):
         folder = tmp_path / str(nth)
         _previous(folder)
-        status = wait_for(start_child(lambda nth=nth, folder=folder: action(folder, FailingDisk(nth, errno.EIO, dead=True))))
+        status = wait_for(
+            start_child(lambda nth=nth, folder=folder: action(folder, FailingDisk(nth, errno.EIO, dead=True)))
+        )
         sweep(folder)
         newest, rejected = latest(folder, "step", "checkpoint")
         assert newest is not None and rejected == []

@@ -10,6 +10,7 @@ import pytest
 from enlace.durable import AppendLog, latest, publish, remove, sweep, verify, write_file
 from enlace.durable import staging as staging_module
 from enlace.errors import EnlaceError
+
 from .disks import ForgetfulDisk, RecordingDisk
 from .power_cut import File, Tree, crash_states, materialise
 
@@ -107,9 +108,7 @@ def test_every_single_sync_of_the_protocol_is_needed(tmp_path: Path, earlier_pro
     log = _replace_an_artifact(tmp_path / "runs", RecordingDisk())
     syncs = [index for index, (verb, *_) in enumerate(log) if verb in ("fsync", "fsync_dir")]
     needless = [
-        log[index]
-        for index in syncs
-        if not any(_verdicts(log[:index] + log[index + 1 :], tmp_path / "runs", judge))
+        log[index] for index in syncs if not any(_verdicts(log[:index] + log[index + 1 :], tmp_path / "runs", judge))
     ]
     assert needless == []
     assert len(syncs) == 11  # por artefacto: dos ficheros, el manifiesto, su carpeta y la de encima; más la de borrar

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from enlace.durable import AppendLog, Position, read_log
 from enlace.errors import CorruptDataError, NotFoundError
 
-RECORDS = st.lists(st.dictionaries(st.sampled_from(["step", "loss", "ñ"]), st.integers() | st.text("aé\n\"", max_size=5)), max_size=6)
+RECORDS = st.lists(
+    st.dictionaries(st.sampled_from(["step", "loss", "ñ"]), st.integers() | st.text('aé\n"', max_size=5)), max_size=6
+)
 
 
 @pytest.fixture

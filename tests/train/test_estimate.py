@@ -1,0 +1,72 @@
+"""La estimación: aritmética conocida, memoria que se parece a la real y tiempo con su procedencia."""
+
+from pathlib import Path
+
+import pytest
+
+from enlace.config import find_run, load_run
+from enlace.config.schema import Run
+from enlace.train.estimate import duration, estimate_run, render_estimate, thousands
+from enlace.train.train import estimate_only
+from tests.tiny import tiny_run
+
+
+def shipped(name: str) -> Run:
+    return load_run(find_run(name)).run
+
+
+def test_flops_are_six_per_matrix_parameter_plus_attention(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path)
+    plan = estimate_run(run, peak_flops=None, measured_pass=None)
+    matrices = 2 * (2 * 32 * (4 + 2) * 8 + 3 * 32 * 64) + 288 * 32
+    assert plan.matmul_parameters == matrices
+    assert plan.flops_per_token == 6 * matrices + 12 * 2 * 4 * 8 * 32
+    assert plan.flops == plan.flops_per_token * 12 * 4 * 32
+
+
+def test_the_optimizer_weighs_twice_the_weights(tmp_path: Path) -> None:
+    memory = estimate_run(tiny_run(tmp_path), peak_flops=None, measured_pass=None).memory
+    assert memory.optimizer == 2 * memory.weights == 2 * memory.gradients
+
+
+def test_disk_counts_the_kept_ones_plus_the_one_being_written_plus_the_model(tmp_path: Path) -> None:
+    plan = estimate_run(tiny_run(tmp_path), peak_flops=None, measured_pass=None)
+    assert plan.checkpoint_bytes == 12 * plan.parameters
+    assert plan.disk_bytes == 3 * plan.checkpoint_bytes + 4 * plan.parameters
+
+
+def test_time_comes_from_measured_passes_when_there_are(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path, hardware__micro_batch_tokens=32)
+    plan = estimate_run(run, peak_flops=1e12, measured_pass=0.5)
+    assert plan.seconds == 0.5 * 4 * 12
+    assert "reales" in plan.source
+
+
+def test_time_of_an_absent_board_comes_from_its_peak_and_says_so() -> None:
+    run = shipped("pretrain-5090")
+    plan = estimate_only(run)
+    expected = plan.flops / (209.5e12 * run.hardware.expected_mfu)
+    assert plan.seconds == pytest.approx(expected, rel=1e-3)
+    assert "sin medir" in plan.source
+
+
+def test_an_unknown_board_says_unknown(tmp_path: Path) -> None:
+    plan = estimate_run(tiny_run(tmp_path), peak_flops=None, measured_pass=None)
+    assert plan.seconds is None
+    assert "desconocido" in render_estimate(tiny_run(tmp_path), plan)
+
+
+def test_a_present_device_is_calibrated_with_real_passes(tmp_path: Path) -> None:
+    assert estimate_only(tiny_run(tmp_path)).source.startswith("pasadas reales")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "desconocido"), (42, "42 s"), (90, "2 min"), (11_400, "3 h 10 min"), (86_400, "24 h 0 min")],
+)
+def test_durations_read_like_a_person_says_them(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_thousands_use_points() -> None:
+    assert thousands(1_234_567) == "1.234.567"

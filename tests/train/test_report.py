@@ -1,0 +1,72 @@
+"""El informe sale de lo que quedó en disco, en los dos formatos, y dice la verdad."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from enlace.durable import read_json, read_log
+from enlace.train.plot import MAX_POINTS, Series, line_chart, thin
+from enlace.train.train import train
+from tests.tiny import tiny_run
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tiny_run(tmp_path_factory.mktemp("informe"))
+    assert train(run)
+    return Path(run.runs_dir) / run.name
+
+
+def test_the_figures_are_those_of_the_log(run_dir: Path) -> None:
+    log = read_log(run_dir / "log.jsonl")
+    report = (run_dir / "informe.md").read_text(encoding="utf-8")
+    assert f"| validación | {log[-1]['validation']:.4f} bits por byte |" in report
+    mean = sum(float(str(line["bits_per_byte"])) for line in log) / len(log)
+    assert f"{mean:.4f} bits por byte (media" in report
+
+
+def test_the_estimate_and_its_error_are_printed(run_dir: Path) -> None:
+    plan = read_json(run_dir / "plan.json")
+    assert isinstance(plan, dict) and plan["seconds"]
+    assert "se desvió un" in (run_dir / "informe.md").read_text(encoding="utf-8")
+
+
+def test_markdown_images_exist_next_to_it(run_dir: Path) -> None:
+    report = (run_dir / "informe.md").read_text(encoding="utf-8")
+    images = [line.split("(")[1].rstrip(")") for line in report.splitlines() if line.startswith("![")]
+    assert len(images) == 4
+    for image in images:
+        assert ElementTree.parse(run_dir / image).getroot().tag.endswith("svg")  # noqa: S314
+
+
+def test_html_is_one_file_with_the_plots_inside_and_no_outside_reference(run_dir: Path) -> None:
+    html = (run_dir / "informe.html").read_text(encoding="utf-8")
+    assert html.count("<svg") == 4
+    assert "<script" not in html and 'src="' not in html and 'href="' not in html
+    HTMLParser().feed(html)
+
+
+def test_the_report_says_when_it_started_and_how_to_repeat_it(run_dir: Path) -> None:
+    report = (run_dir / "informe.md").read_text(encoding="utf-8")
+    assert "paso 0: empieza" in report
+    assert f"enlace train {run_dir / 'config.yaml'}" in report
+
+
+def test_long_curves_are_averaged_by_stretches() -> None:
+    points = [(float(step), float(step % 2)) for step in range(10_000)]
+    thinned = thin(points)
+    assert len(thinned) <= MAX_POINTS
+    assert all(abs(value - 0.5) < 0.05 for _, value in thinned)
+
+
+numbers = st.floats(allow_nan=True, allow_infinity=True, width=32)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), numbers), max_size=50), st.text(max_size=20))
+def test_any_curve_gives_well_formed_svg_or_nothing(points: list[tuple[int, float]], name: str) -> None:
+    svg = line_chart("Curva", [Series("".join(c for c in name if c.isprintable()), points)])
+    assert not svg or ElementTree.fromstring(svg).tag.endswith("svg")  # noqa: S314
