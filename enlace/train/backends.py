@@ -6,6 +6,7 @@ lo que depende de la placa: dispositivo, precisión, escalado, aleatoriedad, mem
 
 import os
 import random
+import resource
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -187,6 +188,7 @@ class Backend:
     device: torch.device
     description: Device
     peak_flops: float | None
+    initial_memory: int
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Contexto que multiplica en el tipo del perfil; los pesos maestros siguen en float32."""
@@ -210,12 +212,10 @@ class Backend:
         return int(psutil.virtual_memory().available)
 
     def peak_memory(self) -> int:
-        """Bytes usados como máximo hasta ahora (reservados en GPU, residentes en CPU)."""
+        """Bytes que el entrenamiento ha usado como máximo: reservados en GPU; en CPU, residentes sin los de torch."""
         if self.device.type == "cuda":
             return int(torch.cuda.max_memory_reserved(self.device))
-        import resource  # no existe en Windows, donde no se entrena
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return _peak_resident() - self.initial_memory
 
     def rng_tensors(self) -> dict[str, torch.Tensor]:
         """Estado de los generadores de torch (uint8)."""
@@ -252,12 +252,17 @@ def open_backend(hardware: Hardware, *, seed: int) -> Backend:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
-    return Backend(hardware, torch.device(hardware.device), device, _peak_flops(hardware, device))
+    peak = _peak_flops(hardware, device)
+    return Backend(hardware, torch.device(hardware.device), device, peak, _peak_resident())
 
 
 def available_threads() -> int:
     """Hilos que este proceso puede usar de verdad (respeta taskset y los contenedores)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _peak_resident() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _peak_flops(hardware: Hardware, device: Device) -> float | None:

@@ -6,8 +6,7 @@ from typing import Any
 from enlace.config.schema import Run
 from enlace.model import accounting
 from enlace.train.backends import DTYPES
-
-GIB = 2**30
+from enlace.train.numerals import decimal, duration, gib, percent, power, thousands
 
 
 @dataclass(frozen=True)
@@ -99,39 +98,26 @@ def _duration(run: Run, flops: int, peak: float | None, measured_pass: float | N
     if peak is None:
         return None, "desconocido: placa sin tabular y ausente"
     mfu = run.hardware.expected_mfu
-    return flops / (peak * mfu), f"pico de la placa × {mfu:.0%} esperado, sin medir"
+    return flops / (peak * mfu), f"pico de la placa × {percent(mfu)} esperado, sin medir"
 
 
 def render_estimate(run: Run, estimate: Estimate) -> str:
     """El plan en líneas llanas."""
-    memory = estimate.memory
+    micro, length = run.micro_batch_size, run.train.sequence_length
     rows = (
         ("corrida", f"{run.name} · {run.hardware.board} · {run.hardware.dtype}"),
         ("parámetros", f"{thousands(estimate.parameters)} ({thousands(estimate.matmul_parameters)} en matrices)"),
         ("tokens", f"{thousands(estimate.tokens)} en {thousands(run.train.steps)} pasos de {run.tokens_per_step}"),
-        ("pasada", f"{run.micro_batch_size} secuencias × {run.train.sequence_length}, acumuladas {run.accumulation}"),
-        ("cálculo", f"{estimate.flops:.3g} FLOP ({estimate.flops_per_token / 1e6:.1f} MFLOP por token)"),
-        (
-            "memoria",
-            f"{memory.total / GIB:.2f} GiB (pesos {memory.weights / GIB:.2f}, gradientes {memory.gradients / GIB:.2f}, "
-            f"optimizador {memory.optimizer / GIB:.2f}, activaciones {memory.activations / GIB:.2f})",
-        ),
-        ("disco", f"{estimate.disk_bytes / GIB:.2f} GiB ({estimate.checkpoint_bytes / 2**20:.0f} MiB cada punto)"),
+        ("pasada", f"{micro} secuencias × {length} tokens, {run.accumulation} por paso"),
+        ("cálculo", f"{power(estimate.flops)} FLOP ({decimal(estimate.flops_per_token / 1e6, 1)} MFLOP por token)"),
+        ("memoria", _render_memory(estimate.memory)),
+        ("disco", f"{gib(estimate.disk_bytes)} ({estimate.checkpoint_bytes / 2**20:.0f} MiB cada punto de control)"),
         ("tiempo", f"{duration(estimate.seconds)} ({estimate.source})"),
     )
     return "\n".join(f"{label:<11} {value}" for label, value in rows)
 
 
-def thousands(number: int) -> str:
-    """1234567 → «1.234.567»."""
-    return f"{number:,}".replace(",", ".")
-
-
-def duration(seconds: float | None) -> str:
-    """11400 → «3 h 10 min»."""
-    if seconds is None:
-        return "desconocido"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+def _render_memory(memory: Memory) -> str:
+    parts = (("pesos", memory.weights), ("gradientes", memory.gradients), ("optimizador", memory.optimizer))
+    listed = ", ".join(f"{name} {gib(size)}" for name, size in (*parts, ("activaciones", memory.activations)))
+    return f"{gib(memory.total)} ({listed})"

@@ -10,7 +10,8 @@ from enlace.model.directory import KIND as MODEL_KIND
 from enlace.model.directory import generation_config, model_files
 from enlace.tokenizer import ByteTokenizer
 from enlace.train.checkpoint import checkpoint_path
-from enlace.train.estimate import Estimate, duration, thousands
+from enlace.train.estimate import Estimate
+from enlace.train.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.train.report import Results, bits, summarize, write_report
 from enlace.train.state import KIND, TrainingState
 
@@ -64,15 +65,12 @@ def _facts(state: TrainingState, plan: Estimate) -> Facts:
             "placa",
             f"{run.hardware.board}: {environment['device']}, {environment['threads']} hilos, {run.hardware.dtype}",
         ),
-        ("pico", f"{peak / 1e9:.0f} GFLOP/s" if peak else "desconocido"),
+        ("pico", f"{thousands(round(peak / 1e9))} GFLOP/s" if peak else "desconocido"),
         ("torch", f"{environment['torch']} ({environment['instructions']})"),
         ("parámetros", thousands(plan.parameters)),
-        ("tokens vistos", f"{thousands(state.counters.tokens)} ({_epochs(state):.2f} vueltas a los datos)"),
-        ("cálculo", f"{plan.flops:.3g} FLOP"),
-        (
-            "memoria",
-            f"{state.backend.peak_memory() / 2**30:.2f} GiB de máximo; estimada {plan.memory.total / 2**30:.2f}",
-        ),
+        ("tokens vistos", f"{thousands(state.counters.tokens)} ({decimal(_epochs(state), 2)} vueltas a los datos)"),
+        ("cálculo", f"{power(plan.flops)} FLOP"),
+        ("memoria", f"{gib(state.backend.peak_memory())} de máximo; estimada {gib(plan.memory.total)}"),
         ("tokenizer", state.data.tokenizer_sha256),
         *((f"datos: {name}", sha256) for name, sha256 in state.data.fingerprint.items()),
     ]
@@ -117,4 +115,4 @@ def _summary(run_dir: Path, results: Results, sample: str) -> str:
 
 
 def _error(results: Results) -> str:
-    return "" if results.estimate_error is None else f"; error {results.estimate_error:+.0%}"
+    return "" if results.estimate_error is None else f"; error {percent(results.estimate_error, sign=True)}"

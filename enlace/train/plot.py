@@ -73,12 +73,16 @@ def _grid(x_range: Point, y_range: Point) -> list[str]:
         value = y_range[0] + (y_range[1] - y_range[0]) * i / 4
         y = _scale(value, y_range, HEIGHT - BOTTOM, TOP)
         lines.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#94a3b8" stroke-opacity=".3"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.4g}</text>')
+        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
     for i in range(5):
         step = x_range[0] + (x_range[1] - x_range[0]) * i / 4
         x = _scale(step, x_range, LEFT, WIDTH - RIGHT)
         lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{step:.0f}</text>')
     return lines
+
+
+def _tick(value: float) -> str:
+    return f"{value:.4g}".replace(".", ",")
 
 
 def _curve(series: Series, color: str, x_range: Point, y_range: Point) -> str:

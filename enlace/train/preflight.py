@@ -11,6 +11,7 @@ from enlace.errors import ResourceError
 from enlace.model import Transformer
 from enlace.train.backends import Backend, is_out_of_memory
 from enlace.train.estimate import Memory
+from enlace.train.numerals import gib
 from enlace.train.step import forward_loss
 
 Result = TypeVar("Result")
@@ -52,10 +53,7 @@ def or_out_of_memory(run: Run, action: Callable[[], Result]) -> Result:
 def require_memory(run: Run, needed: Memory, available: int) -> None:
     """ResourceError si la estimación no cabe: en CPU, Linux promete memoria que luego mata al proceso."""
     if needed.total > available:
-        gib = 2**30
-        raise out_of_memory(
-            run, f"hacen falta unos {needed.total / gib:.1f} GiB y hay libres {available / gib:.1f} GiB"
-        )
+        raise out_of_memory(run, f"hacen falta unos {gib(needed.total)} y hay libres {gib(available)}")
 
 
 def out_of_memory(run: Run, why: str) -> ResourceError:

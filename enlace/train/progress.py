@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from enlace.train.estimate import duration, thousands
+from enlace.train.numerals import decimal, duration, percent, thousands
 
 SECONDS_BETWEEN_LINES = 10.0
 RECENT_STEPS = 50
@@ -47,7 +47,7 @@ class ProgressDisplay:
     def _describe(self, record: dict[str, Any]) -> str:
         timing = record["timing"]
         left = (self.steps - record["step"]) * sum(self._recent) / len(self._recent)
-        mfu = "desconocido" if timing["mfu"] is None else f"{timing['mfu']:.0%}"
+        mfu = "desconocido" if timing["mfu"] is None else percent(timing["mfu"])
         parts = [
             f"pérdida {_decimals(record['loss'])}",
             f"{_decimals(record['bits_per_byte'])} bits/byte",
@@ -56,7 +56,7 @@ class ProgressDisplay:
             f"faltan {duration(left)}",
         ]
         if "validation" in record:
-            parts.insert(2, f"validación {record['validation']:.3f}")
+            parts.insert(2, f"validación {decimal(record['validation'], 3)}")
         if record["skipped"]:
             parts.append(f"paso saltado: {record['skipped']}")
         return " · ".join(parts)
@@ -64,4 +64,4 @@ class ProgressDisplay:
 
 def _decimals(value: float | str) -> str:
     """Tres decimales; lo no finito llega ya como texto («nan»)."""
-    return value if isinstance(value, str) else f"{value:.3f}"
+    return value if isinstance(value, str) else decimal(value, 3)

@@ -8,7 +8,8 @@ from statistics import fmean, harmonic_mean
 from typing import Any
 
 from enlace.durable import read_log, write_file
-from enlace.train.estimate import Estimate, duration, thousands
+from enlace.train.estimate import Estimate
+from enlace.train.numerals import decimal, duration, percent, thousands
 from enlace.train.plot import Series, line_chart
 
 Log = Sequence[dict[str, Any]]
@@ -107,16 +108,17 @@ def _result_rows(results: Results) -> list[tuple[str, str]]:
         ("tiempo", duration(results.seconds)),
     ]
     if results.best:
-        rows.insert(2, ("mejor validación", f"{results.best['bits_per_byte']:.4f} en el paso {results.best['step']}"))
+        best, step = bits(results.best["bits_per_byte"]), results.best["step"]
+        rows.insert(2, ("mejor validación", f"{best}, en el paso {step}"))
     if results.estimate_error is not None:
-        estimated = f"{duration(results.estimated_seconds)}; se desvió un {results.estimate_error:+.0%}"
+        estimated = f"{duration(results.estimated_seconds)}; se desvió un {percent(results.estimate_error, sign=True)}"
         rows.append(("tiempo estimado", estimated))
     return rows
 
 
 def bits(value: float | None) -> str:
-    """1.2345 → «1.2345 bits por byte»."""
-    return "sin medir" if value is None else f"{value:.4f} bits por byte"
+    """1.2345 → «1,2345 bits por byte»."""
+    return "sin medir" if value is None else f"{decimal(value, 4)} bits por byte"
 
 
 def _figures(log: Log) -> list[Figure]:

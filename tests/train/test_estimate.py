@@ -6,7 +6,7 @@ import pytest
 
 from enlace.config import find_run, load_run
 from enlace.config.schema import Run
-from enlace.train.estimate import duration, estimate_run, render_estimate, thousands
+from enlace.train.estimate import estimate_run, render_estimate
 from enlace.train.train import estimate_only
 from tests.tiny import tiny_run
 
@@ -58,15 +58,3 @@ def test_an_unknown_board_says_unknown(tmp_path: Path) -> None:
 
 def test_a_present_device_is_calibrated_with_real_passes(tmp_path: Path) -> None:
     assert estimate_only(tiny_run(tmp_path)).source.startswith("pasadas reales")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(None, "desconocido"), (42, "42 s"), (90, "2 min"), (11_400, "3 h 10 min"), (86_400, "24 h 0 min")],
-)
-def test_durations_read_like_a_person_says_them(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_thousands_use_points() -> None:
-    assert thousands(1_234_567) == "1.234.567"

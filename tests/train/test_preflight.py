@@ -62,7 +62,7 @@ def test_what_will_not_fit_is_refused_before_allocating_anything(tmp_path: Path)
     needed = Memory(weights=2**40, gradients=0, optimizer=0, activations=0)
     with pytest.raises(ResourceError) as caught:
         require_memory(tiny_run(tmp_path), needed, available=2**30)
-    assert "1024.0 GiB" in caught.value.why and "1.0 GiB" in caught.value.why
+    assert "1.024,00 GiB" in caught.value.why and "1,00 GiB" in caught.value.why
     assert len(caught.value.fix.splitlines()) == 3
 
 

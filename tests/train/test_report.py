@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enlace.durable import read_json, read_log
+from enlace.train.numerals import decimal
 from enlace.train.plot import MAX_POINTS, Series, line_chart, thin
 from enlace.train.train import train
 from tests.tiny import tiny_run
@@ -24,9 +25,9 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_figures_are_those_of_the_log(run_dir: Path) -> None:
     log = read_log(run_dir / "log.jsonl")
     report = (run_dir / "informe.md").read_text(encoding="utf-8")
-    assert f"| validación | {log[-1]['validation']:.4f} bits por byte |" in report
+    assert f"| validación | {decimal(float(str(log[-1]['validation'])), 4)} bits por byte |" in report
     mean = sum(float(str(line["bits_per_byte"])) for line in log) / len(log)
-    assert f"{mean:.4f} bits por byte (media" in report
+    assert f"{decimal(mean, 4)} bits por byte (media" in report
 
 
 def test_the_estimate_and_its_error_are_printed(run_dir: Path) -> None:
