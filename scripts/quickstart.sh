@@ -5,7 +5,7 @@
 #   scripts/quickstart.sh [CARPETA] [-- clave=valor…]
 #
 #   CARPETA        tus textos (.txt o .jsonl); sin ella se descarga prosa en español
-#   clave=valor    cambios a configs/runs/smoke-cpu.yaml, por ejemplo train.steps=100
+#   clave=valor    cambios a configs/runs/smoke-cpu.yaml, por ejemplo train.steps=2000
 set -euo pipefail
 launched_from=$PWD
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."

@@ -4,6 +4,11 @@ import os
 
 import pytest
 
+from enlace.errors.spanish import speak_spanish
+
+# Como al arrancar el programa: click guarda la ayuda de cada orden en el idioma de la primera vez que se pide.
+speak_spanish()
+
 
 @pytest.fixture(scope="session")
 def long_run() -> bool:

@@ -18,7 +18,7 @@ def config() -> None:
 
 @config.command()
 @click.argument("run", type=RUN, metavar="CORRIDA", help="Nombre o fichero.")
-@click.argument("overrides", nargs=-1, metavar="[clave=valor]…", help="Cambios, p. ej. train.steps=100.")
+@click.argument("overrides", nargs=-1, metavar="[clave=valor]…", help="Cambios, p. ej. train.seed=7.")
 @click.option("--origin", is_flag=True, help="Dice de qué fichero y línea sale cada valor.")
 @click.option("--json", "as_json", is_flag=True, help="Para programas: JSON.")
 def show(run: str, overrides: tuple[str, ...], origin: bool, as_json: bool) -> None:

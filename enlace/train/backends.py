@@ -249,6 +249,8 @@ def open_backend(hardware: Hardware, *, seed: int) -> Backend:
         # cuBLAS lee esta variable al crear su espacio de trabajo, en la primera multiplicación.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(hardware.deterministic)
+    # Rellenar cada torch.empty con NaN delata lecturas sin escribir, pero cuesta tiempo en cada paso.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
