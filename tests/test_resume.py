@@ -142,6 +142,7 @@ def reference(run: Run) -> tuple[dict[str, Any], float]:
     return exact_state(run), time.perf_counter() - start
 
 
+@pytest.mark.timeout(3600)  # con --long son 200 muertes por variante
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_killed_at_random_instants_and_resumed_equals_never_interrupted(
     variant: str, tmp_path: Path, long_run: bool
@@ -187,6 +188,7 @@ def die_at_operation(fatal: int) -> None:
         setattr(Disk, name, mortal(getattr(Disk, name)))
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_killed_inside_checkpoint_writes_and_resumed_equals_never_interrupted(
     asynchronous: bool, tmp_path: Path, long_run: bool
