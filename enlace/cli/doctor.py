@@ -6,30 +6,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from enlace.cli.command import Command
 from enlace.errors import EnlaceError, InstallationError
+from enlace.errors.numerals import gib
+from enlace.train.check import Check
 
 GIB = 2**30
 SUPPORTED_PYTHON = ((3, 11), (3, 14))
 COMFORTABLE_DISK = 5 * GIB
 COMFORTABLE_RAM = 4 * GIB
 SLOW_FSYNC_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Check:
-    """Una comprobación: qué se mira, si está bien, qué se ha visto, qué hacer y si impide trabajar."""
-
-    name: str
-    ok: bool
-    detail: str
-    hint: str = ""
-    fatal: bool = False
 
 
 @click.command(cls=Command)
@@ -70,7 +61,7 @@ def _machine() -> list[Check]:
         from enlace.train.backends import inspect_machine
     except (ImportError, OSError) as error:
         return [Check("torch", False, f"no se puede importar: {error}", "scripts/setup.sh", fatal=True)]
-    return [Check(seen.name, seen.ok, seen.detail, seen.hint, seen.fatal) for seen in inspect_machine()]
+    return inspect_machine()
 
 
 def _python() -> Check:
@@ -83,7 +74,7 @@ def _python() -> Check:
 def _disk(folder: Path) -> Check:
     free = shutil.disk_usage(folder).free
     hint = f"libera espacio: conviene tener {COMFORTABLE_DISK // GIB} GiB"
-    return Check("disco", free >= COMFORTABLE_DISK, f"{_gib(free)} GiB libres", hint)
+    return Check("disco", free >= COMFORTABLE_DISK, f"{gib(free)} libres", hint)
 
 
 def _fsync(folder: Path) -> Check:
@@ -105,7 +96,7 @@ def _ram() -> Check:
     import psutil
 
     memory = psutil.virtual_memory()
-    detail = f"{_gib(memory.available)} GiB libres de {_gib(memory.total)}"
+    detail = f"{gib(memory.available)} libres de {gib(memory.total)}"
     hint = f"cierra programas: conviene tener {COMFORTABLE_RAM // GIB} GiB libres"
     return Check("memoria", memory.available >= COMFORTABLE_RAM, detail, hint)
 
@@ -119,7 +110,3 @@ def _tmux() -> Check:
     found = shutil.which("tmux")
     hint = "con tmux el entrenamiento sobrevive a un corte de la conexión: sudo apt install tmux"
     return Check("tmux", found is not None, found or "no está", hint)
-
-
-def _gib(amount: int) -> str:
-    return f"{amount / GIB:.1f}".replace(".", ",")

@@ -23,6 +23,8 @@ from enlace.corpus.sword import read_module
 from enlace.durable import Json, Manifest, publish, remove, sweep, verify
 from enlace.durable.manifest import MANIFEST
 from enlace.errors import EnlaceError, RefusedError, guard
+from enlace.errors.numerals import decimal, thousands
+from enlace.errors.spanish import speak_spanish
 
 KIND = "documents"
 
@@ -109,9 +111,8 @@ def describe(manifest: Manifest) -> str:
     """Qué hay en un corpus publicado, para una persona."""
     info = cast(Mapping[str, int], manifest.info)
     licences = ", ".join(cast(list[str], manifest.info["licenses"]))
-    documents = f"{info['documents']:,}".replace(",", ".")
-    megabytes = f"{info['text_bytes'] / 1e6:.2f}".replace(".", ",")
-    return f"{documents} documentos, {megabytes} MB de texto; origen: {manifest.info['origin']}; licencia: {licences}"
+    text = f"{thousands(info['documents'])} documentos, {decimal(info['text_bytes'] / 1e6, 2)} MB de texto"
+    return f"{text}; origen: {manifest.info['origin']}; licencia: {licences}"
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -136,5 +137,11 @@ def _run(arguments: argparse.Namespace) -> None:
     print(f"{arguments.target}: {describe(manifest)}")
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Lo que usa `scripts/prepare_smoke_data.sh`; devuelve el código de salida."""
+    speak_spanish()
+    return guard(partial(_run, _arguments().parse_args(arguments)))
+
+
 if __name__ == "__main__":
-    sys.exit(guard(partial(_run, _arguments().parse_args())))
+    sys.exit(main())

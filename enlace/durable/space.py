@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from enlace.errors import CorruptDataError, EnlaceError, NotFoundError, ResourceError
+from enlace.errors.numerals import decimal
 
 # EFBIG es el límite de tamaño de un fichero (ulimit -f, FAT32): para quien escribe, también es falta de sitio.
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -109,4 +110,4 @@ def _size(count: int) -> str:
         if value < 1000 or unit == "TB":
             break
         value /= 1000
-    return f"{count} B" if unit == "B" else f"{value:.1f} {unit}".replace(".", ",")
+    return f"{count} B" if unit == "B" else f"{decimal(value, 1)} {unit}"

@@ -1,4 +1,4 @@
-"""Una sola jerarquía de errores, con qué, dónde, por qué y cómo arreglarlo, y un solo impresor.
+"""Lo que se le dice a una persona: una jerarquía de errores, un impresor y los números, en español.
 
 EnlaceError                    1  falló, con un mensaje claro
 ├── UsageError                 2  la orden está mal escrita

@@ -21,6 +21,8 @@ from torch.amp.grad_scaler import GradScaler
 
 from enlace.config.schema import Hardware
 from enlace.errors import InstallationError
+from enlace.errors.numerals import decimal, gib
+from enlace.train.check import Check
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -81,21 +83,10 @@ class Device:
     architectures: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Check:
-    """Una comprobación de `enlace doctor`."""
-
-    name: str
-    ok: bool
-    detail: str
-    hint: str = ""
-    fatal: bool = True
-
-
 def find_board(device_name: str, multiprocessors: int) -> Board | None:
     """La placa tabulada que es exactamente esa, o None: de una desconocida no se inventa el pico."""
     short = device_name.removeprefix("NVIDIA ").removeprefix("GeForce ")
-    datacenter = short.split("-")[0].removesuffix(" 80GB HBM3")
+    datacenter = short.split("-")[0].removesuffix(" 80GB HBM3").removesuffix(" 80GB PCIe")
     return next((b for b in BOARDS if b.multiprocessors == multiprocessors and b.name in (short, datacenter)), None)
 
 
@@ -292,19 +283,19 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def inspect_machine() -> list[Check]:
     """Lo que `enlace doctor` enseña de torch y de las placas."""
-    checks = [Check("torch", True, f"{torch.__version__}, {available_threads()} hilos")]
+    checks = [Check("torch", True, f"{torch.__version__}, {available_threads()} hilos", fatal=True)]
     if not torch.cuda.is_available():
         detail = "ninguna visible: se entrena en CPU (perfil cpu)"
-        return [*checks, Check("GPU", True, detail, fatal=False)]
+        return [*checks, Check("GPU", True, detail)]
     device = inspect_device("cuda")
     capability = device.capability or TURING
     board = find_board(device.name, device.multiprocessors)
-    peak = f"{board.peak_flops('float16') / 1e12:.1f} TFLOP/s en 16 bits" if board else "pico desconocido"
-    detail = f"{device.name}, {device.memory_bytes / 2**30:.1f} GiB, {peak}"
+    peak = f"{decimal(board.peak_flops('float16') / 1e12, 1)} TFLOP/s en 16 bits" if board else "pico desconocido"
+    detail = f"{device.name}, {gib(device.memory_bytes)}, {peak}"
     checks.append(Check("GPU", True, detail, f"perfil: {suitable_profile(capability)}"))
     try:
         _check_architecture(device, capability)
     except InstallationError as error:
-        return [*checks, Check("torch para la GPU", False, error.what, error.fix)]
+        return [*checks, Check("torch para la GPU", False, error.what, error.fix, fatal=True)]
     types = ", ".join(supported_dtypes(capability))
     return [*checks, Check("tipos numéricos", True, types)]

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from enlace.config.schema import Run
+from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.model import accounting
 from enlace.train.backends import DTYPES
-from enlace.train.numerals import decimal, duration, gib, percent, power, thousands
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,11 @@ def _duration(run: Run, flops: int, peak: float | None, measured_pass: float | N
 def render_estimate(run: Run, estimate: Estimate) -> str:
     """El plan en líneas llanas."""
     micro, length = run.micro_batch_size, run.train.sequence_length
+    steps = f"{thousands(run.train.steps)} pasos de {thousands(run.tokens_per_step)}"
     rows = (
         ("corrida", f"{run.name} · {run.hardware.board} · {run.hardware.dtype}"),
         ("parámetros", f"{thousands(estimate.parameters)} ({thousands(estimate.matmul_parameters)} en matrices)"),
-        ("tokens", f"{thousands(estimate.tokens)} en {thousands(run.train.steps)} pasos de {run.tokens_per_step}"),
+        ("tokens", f"{thousands(estimate.tokens)} en {steps}"),
         ("pasada", f"{micro} secuencias × {length} tokens, {run.accumulation} por paso"),
         ("cálculo", f"{power(estimate.flops)} FLOP ({decimal(estimate.flops_per_token / 1e6, 1)} MFLOP por token)"),
         ("memoria", _render_memory(estimate.memory)),

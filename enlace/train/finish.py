@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enlace.durable import Content, publish, read_log, remove, verify
+from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
 from enlace.model.directory import KIND as MODEL_KIND
 from enlace.model.directory import generation_config, model_files
 from enlace.tokenizer import ByteTokenizer
 from enlace.train.checkpoint import checkpoint_path
 from enlace.train.estimate import Estimate
-from enlace.train.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.train.report import Results, bits, summarize, write_report
 from enlace.train.state import KIND, TrainingState
 

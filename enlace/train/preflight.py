@@ -8,10 +8,10 @@ import torch
 
 from enlace.config.schema import Run
 from enlace.errors import ResourceError
+from enlace.errors.numerals import gib
 from enlace.model import Transformer
 from enlace.train.backends import Backend, is_out_of_memory
 from enlace.train.estimate import Memory
-from enlace.train.numerals import gib
 from enlace.train.step import forward_loss
 
 Result = TypeVar("Result")

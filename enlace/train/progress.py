@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from enlace.train.numerals import decimal, duration, percent, thousands
+from enlace.errors.numerals import decimal, duration, percent, thousands
 
 SECONDS_BETWEEN_LINES = 10.0
 RECENT_STEPS = 50

@@ -8,8 +8,8 @@ from statistics import fmean, harmonic_mean
 from typing import Any
 
 from enlace.durable import read_log, write_file
+from enlace.errors.numerals import decimal, duration, percent, thousands
 from enlace.train.estimate import Estimate
-from enlace.train.numerals import decimal, duration, percent, thousands
 from enlace.train.plot import Series, line_chart
 
 Log = Sequence[dict[str, Any]]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from enlace.cli import main
-from enlace.cli.doctor import Check, _fsync, _line
+from enlace.cli.doctor import _fsync, _line
+from enlace.train.check import Check
 
 
 def test_says_what_it_has_looked_at(capsys: pytest.CaptureFixture[str]) -> None:

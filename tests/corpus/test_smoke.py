@@ -185,3 +185,10 @@ def test_a_wrong_order_says_so_in_spanish(clone: Path, arguments: list[str], cod
     done = prepare(clone, *arguments)
     assert done.returncode == code
     assert "pista:" in done.stderr or "CARPETA" in done.stdout
+
+
+def test_the_module_form_speaks_spanish_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "enlace.corpus.smoke", "nada"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("uso: python -m enlace.corpus.smoke")
+    assert "invalid" not in done.stderr

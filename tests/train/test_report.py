@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enlace.durable import read_json, read_log
-from enlace.train.numerals import decimal
+from enlace.errors.numerals import decimal
 from enlace.train.plot import MAX_POINTS, Series, line_chart, thin
 from enlace.train.train import train
 from tests.tiny import tiny_run

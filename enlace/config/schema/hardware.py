@@ -31,7 +31,7 @@ class Hardware(Layer):
 
     @model_validator(mode="after")
     def _attention_exists(self) -> Self:
-        # Núcleos de scaled_dot_product_attention en torch 2.10–2.15; backends.py lo prueba además en la placa real.
+        # Núcleos de scaled_dot_product_attention en torch 2.10–2.15; backends.py lo contrasta con la placa real.
         if self.device == "cpu" and self.attention == "mem_efficient":
             raise BrokenRule("la CPU no tiene atención mem_efficient: usa flash o math", "attention", "device")
         if self.device == "cuda" and self.attention == "flash" and self.dtype == "float32":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from enlace.train.numerals import decimal, duration, gib, percent, power, thousands
+from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 
 
 @pytest.mark.parametrize(
