@@ -33,6 +33,7 @@ WRITING_CALLS = {
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib"}
 PROCESS_CALLS = {"os.system", "os.popen", "os.execv", "os.execvp", "os.spawnv", "pty.spawn"}
 MAX_FILE_LINES = 600
+MAX_LOOP_LINES = 300
 MAX_FUNCTION_LINES = 60
 
 
@@ -174,6 +175,10 @@ def test_files_and_functions_stay_small() -> None:
         and (node.end_lineno or 0) - node.lineno + 1 > MAX_FUNCTION_LINES
     ]
     assert (long_files, long_functions) == ([], [])
+
+
+def test_the_training_loop_fits_in_one_sitting() -> None:
+    assert len((PACKAGE / "train" / "train.py").read_text().splitlines()) <= MAX_LOOP_LINES
 
 
 def test_every_folder_with_modules_is_a_room() -> None:
