@@ -14,10 +14,14 @@ import pytest
 
 from enlace.cli.app import app
 from enlace.config import find_run, load_run
+from enlace.errors import EnlaceError
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# También las que se nombran de pasada o en un bloque de texto, con sus VARIABLES=… delante y en la misma línea.
+INLINE = re.compile(r"`((?:\.venv/bin/)?enlace [a-z][^`\n]*|\.venv/bin/python -m [^`\n]+|scripts/\w+\.sh[^`\n]*)`")
+TEXT = re.compile(r"^(?:[A-Z_]+=\S+ )*((?:\.venv/bin/enlace|scripts/\w+\.sh)(?: .*)?)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 QUOTED_PATH = re.compile(r"`((?:enlace|configs|scripts|tests|docs|\.ci|\.github)/[\w./-]+\.\w+)`")
 PROMISE = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
@@ -33,10 +37,11 @@ DOCTOR_CODES = {0, 3}
 
 @dataclass(frozen=True)
 class Shown:
-    """Una orden tal como se enseña en una página."""
+    """Una orden tal como se enseña en una página; named: de pasada, quizá sin sus argumentos."""
 
     page: str
     text: str
+    named: bool = False
 
     def __str__(self) -> str:
         return f"{self.page}: {self.text}"
@@ -58,12 +63,16 @@ def commands_in(page: str, text: str) -> Iterator[Shown]:
             command = line.strip().removeprefix("$ ")
             if command and not command.startswith("#"):
                 yield Shown(page, command)
+    for item in ITEM.split(BLOCK.sub("", text)):
+        if not PENDING.search(item):
+            yield from (Shown(page, command, named=True) for command in INLINE.findall(item))
+            yield from (Shown(page, command) for command in TEXT.findall(item))
 
 
 COMMANDS = [shown for page in PAGES for shown in commands_in(page.relative_to(ROOT).as_posix(), page.read_text())]
 
 
-def parse(arguments: list[str]) -> None:
+def parse(arguments: list[str], *, named: bool) -> None:
     """Lo analiza click como si se ejecutara, sin ejecutarlo. Levanta UsageError si no se entiende."""
     command: click.Command = app
     context: click.Context | None = None
@@ -78,6 +87,9 @@ def parse(arguments: list[str]) -> None:
             command = found
     except click.exceptions.Exit:
         return  # --help, --version
+    except (click.MissingParameter, click.exceptions.NoArgsIsHelpError):
+        if not named:
+            raise
 
 
 def check_run(command: click.Command, values: dict[str, object]) -> None:
@@ -93,14 +105,16 @@ def check_words(shown: Shown) -> None:
     if program in SHELL:
         return
     if shown.enlace is not None:
-        parse(shown.enlace)
+        parse(shown.enlace, named=shown.named)
     elif program == ".venv/bin/python":
         assert rest[0] == "-m", shown
         if rest[1] == "enlace.train.train":
-            parse(["train", *rest[2:]])
+            parse(["train", *rest[2:]], named=shown.named)
     else:
         path = ROOT / program
         assert path.is_file() and os.access(path, os.X_OK), f"no existe o no es ejecutable: {program}"
+        unknown = [word for word in rest if word.startswith("--") and f"{word})" not in path.read_text()]
+        assert unknown == [], f"{program} no tiene {unknown}"
 
 
 def test_there_are_commands_to_check() -> None:
@@ -117,25 +131,37 @@ def test_every_command_can_be_typed(shown: Shown, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "text",
     [
+        "enlace train",
         "enlace trian smoke-cpu",
         "enlace train smoke-cpu --deprisa",
         "enlace train no-existe",
         "enlace train smoke-cpu train.pasos=3",
         "python entrena.py",
         "scripts/no-existe.sh",
+        "scripts/test.sh --largo",
         ".venv/bin/python -m enlace.train.train no-existe",
     ],
 )
 def test_a_wrong_command_would_be_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     (shown,) = commands_in("prueba", f"```bash\n{text}\n```\n")
-    with pytest.raises((Exception, AssertionError)):
+    with pytest.raises((click.UsageError, EnlaceError, AssertionError)):
+        check_words(shown)
+
+
+@pytest.mark.parametrize(
+    "text", ["Usa `enlace trian`.", "Con `enlace train x --deprisa`.", "```text\nA=1 scripts/no.sh\n```"]
+)
+def test_a_wrong_command_named_in_passing_would_be_caught_too(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (shown,) = commands_in("prueba", text)
+    with pytest.raises((click.UsageError, AssertionError)):
         check_words(shown)
 
 
 def cheap_commands() -> list[Shown]:
-    seen = {shown.text: shown for shown in COMMANDS if shown.enlace is not None}
-    return [shown for shown in seen.values() if any(tuple((shown.enlace or [])[: len(c)]) == c for c in CHEAP)]
+    seen = {tuple(shown.enlace): shown for shown in COMMANDS if shown.enlace is not None}
+    return [shown for words, shown in seen.items() if any(words[: len(cheap)] == cheap for cheap in CHEAP)]
 
 
 @pytest.mark.parametrize("shown", cheap_commands(), ids=str)
