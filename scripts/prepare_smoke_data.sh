@@ -3,7 +3,7 @@
 #
 #   scripts/prepare_smoke_data.sh [--rehacer] [CARPETA]
 #
-#   CARPETA      tus propios textos (.txt, .md o .jsonl); no se descarga nada
+#   CARPETA      tus propios textos (.txt, .md o .jsonl): sustituyen a lo que hubiera y no se descarga nada
 #   --rehacer    lo hace otra vez aunque ya esté
 #
 # Sin CARPETA prueba, en orden: títulos en español de Project Gutenberg, y paquetes de Debian con texto en español, que
@@ -50,7 +50,7 @@ read_arguments() {
             ;;
         -*) die "no existe la opción $argument" "solo hay --rehacer y --ayuda" "mírala con: scripts/prepare_smoke_data.sh --ayuda" 2 ;;
         *)
-            [ -z "$folder" ] || die "sobra «$argument»" "solo se admite una carpeta" "junta los textos en una" 2
+            [ -z "$folder" ] || die "sobra «$argument»" "solo se admite una carpeta" "si su nombre lleva espacios, ponlo entre comillas" 2
             folder=$argument
             ;;
         esac
@@ -79,8 +79,8 @@ publish() {
 
 from_folder() {
     [ -d "$folder" ] || die "no existe la carpeta" "$folder" "da una carpeta con textos .txt, .md o .jsonl" 5
-    say "usa los textos de $folder; no descarga nada"
-    corpus carpeta "$folder" "$target" ${replace:+"$replace"}
+    say "usa los textos de $folder, en vez de lo que hubiera en $target; no descarga nada"
+    corpus carpeta "$folder" "$target" --rehacer
 }
 
 from_gutenberg() {
@@ -157,11 +157,11 @@ apt_options=(-q -o Acquire::Retries=1 -o Acquire::http::Timeout=10 -o Acquire::h
 main() {
     read_arguments "$@"
     [ -x .venv/bin/python ] || die "ENLACE no está instalado" "falta .venv" "ejecuta antes: scripts/setup.sh" 3
-    if already_there; then return; fi
     if [ -n "$folder" ]; then
         from_folder
         return
     fi
+    if already_there; then return; fi
     work=$(mktemp -d)
     trap 'rm -rf -- "$work"' EXIT
     trap 'exit 130' INT TERM HUP

@@ -4,7 +4,7 @@
 #
 #   scripts/quickstart.sh [CARPETA] [-- clave=valor…]
 #
-#   CARPETA        tus textos (.txt o .jsonl); sin ella se descarga prosa en español
+#   CARPETA        tus textos (.txt, .md o .jsonl); sin ella se descarga prosa en español
 #   clave=valor    cambios a configs/runs/smoke-cpu.yaml, por ejemplo train.steps=2000
 set -euo pipefail
 launched_from=$PWD
@@ -13,29 +13,43 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 run=configs/runs/smoke-cpu.yaml
 enlace=.venv/bin/enlace
 source_folder=()
+
+say() { printf '\n▸ %s\n' "$*" >&2; }
+
+# die QUÉ POR-QUÉ PISTA CÓDIGO
+die() {
+    printf 'error: %s\ndónde: scripts/quickstart.sh\npor qué: %s\npista: %s\n' "$1" "$2" "$3" >&2
+    exit "$4"
+}
+
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case $1 in
     -h | --help | --ayuda)
         sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/quickstart.sh
         exit 0
         ;;
+    -*) die "no existe la opción $1" "solo hay --ayuda" "mírala con: scripts/quickstart.sh --ayuda" 2 ;;
+    [a-z]*.*=* | name=*) die "sobra «$1»" "los cambios van detrás de --" "scripts/quickstart.sh -- $1" 2 ;;
     /*) source_folder+=("$1") ;;
     *) source_folder+=("$launched_from/$1") ;;
     esac
     shift
 done
+[ ${#source_folder[@]} -le 1 ] ||
+    die "sobra «${source_folder[1]}»" "solo se admite una carpeta" "si su nombre lleva espacios, ponlo entre comillas" 2
+[ -d "${source_folder[0]-.}" ] ||
+    die "no existe la carpeta" "${source_folder[0]}" "da una carpeta con textos .txt, .md o .jsonl" 5
 [ $# -eq 0 ] || shift
 overrides=("$@")
-
-say() { printf '\n▸ %s\n' "$*" >&2; }
 
 # Nada de lo que sigue puede quedarse esperando a que alguien escriba.
 exec </dev/null
 
 say "1/4 Instalación"
 scripts/setup.sh
-run_folder=$("$enlace" config show "$run" "${overrides[@]}" --json |
-    .venv/bin/python -c 'import json, sys; run = json.load(sys.stdin); print(run["runs_dir"], run["name"], sep="/")')
+run_json=$("$enlace" config show "$run" "${overrides[@]}" --json)
+run_folder=$(.venv/bin/python -c 'import json, sys; run = json.load(sys.stdin); print(run["runs_dir"], run["name"], sep="/")' \
+    <<<"$run_json")
 
 say "2/4 Texto en español"
 scripts/prepare_smoke_data.sh "${source_folder[@]}"

@@ -11,7 +11,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from enlace.errors import ConfigError, CorruptDataError, LockedError, UsageError
 from enlace.tokenizer import ByteTokenizer
 from enlace.train.checkpoint import list_checkpoints
 from enlace.train.train import train
+from tests.crash.forks import start_child, wait_for
 from tests.tiny import tiny_run, write_documents
 
 KILLS = 20
@@ -36,6 +36,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sincrona": {},
     "acumulacion-4-asincrona": {"hardware__micro_batch_tokens": 32, "train__checkpoints__asynchronous": True},
     "dropout": {"train__dropout": 0.2, "train__checkpoints__asynchronous": True},
+    "shards": {"shards": True},
+    "shards-acumulacion-4-asincrona": {
+        "shards": True,
+        "hardware__micro_batch_tokens": 32,
+        "train__checkpoints__asynchronous": True,
+    },
     "float16-escalado": {"hardware__dtype": "float16", "hardware__grad_scaler": True},
     "coseno-y-pesos-sueltos": {"train__schedule__kind": "cosine", "model__tie_embeddings": False},
 }
@@ -50,36 +56,23 @@ def one_thread() -> None:
 
 def fork_child(action: Callable[[], object], log: Path) -> int:
     """Ejecuta la acción en un hijo, con su salida en `log`, y devuelve su pid."""
-    child = os.fork()
-    if child:
-        return child
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-        os.dup2(file.fileno(), sys.stderr.fileno())
-    code = 1
-    try:
+
+    def logged() -> None:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), sys.stdout.fileno())
+            os.dup2(file.fileno(), sys.stderr.fileno())
         action()
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
+
+    return start_child(logged)
 
 
-def wait_child(child: int) -> int | None:
-    """Código de salida del hijo, o None si murió por una señal."""
-    _, status = os.waitpid(child, 0)
-    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
-def run_forked(action: Callable[[], object], log: Path, *, kill_after: float | None = None) -> int | None:
-    """Ejecuta la acción en un hijo y, pasado ese tiempo, lo mata con SIGKILL."""
+def run_forked(action: Callable[[], object], log: Path, *, kill_after: float | None = None) -> int:
+    """Ejecuta la acción en un hijo y, pasado ese tiempo, lo mata con SIGKILL; su código, o la señal en negativo."""
     child = fork_child(action, log)
     if kill_after is not None:
         time.sleep(kill_after)
         os.kill(child, signal.SIGKILL)
-    return wait_child(child)
+    return wait_for(child)
 
 
 def run_until_done(run: Run, log: Path, next_kill: Callable[[], float]) -> int:
@@ -88,7 +81,7 @@ def run_until_done(run: Run, log: Path, next_kill: Callable[[], float]) -> int:
         code = run_forked(lambda: train(run, resume="auto"), log, kill_after=next_kill())
         if code == 0:
             return kills
-        assert code is None, log.read_text()
+        assert code == -signal.SIGKILL, log.read_text()
     assert run_forked(lambda: train(run, resume="auto"), log) == 0, log.read_text()
     return KILLS
 
@@ -115,11 +108,13 @@ def exact_state(run: Run) -> dict[str, Any]:
 
 
 def shards_source(root: Path) -> Path:
-    """Los mismos textos, ya tokenizados en shards."""
+    """Los mismos textos, ya tokenizados en shards (una vez por carpeta)."""
+    target = root / "shards"
+    if target.exists():
+        return target
     tokenizer = ByteTokenizer()
     texts = [json.loads(line)["text"] for line in write_documents(root / "texto").read_text().splitlines()]
     splits = {"train": texts[10:], "validation": texts[:10]}
-    target = root / "shards"
     write_shard_set(
         target,
         {name: [tokenizer.encode(text) for text in part] for name, part in splits.items()},
@@ -131,7 +126,10 @@ def shards_source(root: Path) -> Path:
     return target
 
 
-def make_run(root: Path, name: str, **changes: Any) -> Run:
+def make_run(root: Path, name: str, *, shards: bool = False, **changes: Any) -> Run:
+    if shards:
+        sources = [{"name": "propio", "path": str(shards_source(root)), "weight": 1.0}]
+        changes |= {"data__kind": "shards", "data__sources": sources}
     return tiny_run(root, name=name, **{"train__steps": STEPS, **changes})
 
 
@@ -155,16 +153,6 @@ def test_killed_at_random_instants_and_resumed_equals_never_interrupted(
         run = make_run(tmp_path, f"cortada-{attempt}", **changes)
         kills += run_until_done(run, tmp_path / "hijo.log", lambda: dice.uniform(0, seconds))
         assert exact_state(run) == expected
-
-
-def test_shards_resume_exactly_too(tmp_path: Path) -> None:
-    sources = [{"name": "propio", "path": str(shards_source(tmp_path)), "weight": 1.0}]
-    changes = {"data__kind": "shards", "data__sources": sources, "hardware__micro_batch_tokens": 32}
-    expected, seconds = reference(make_run(tmp_path, "entera", **changes))
-    dice = random.Random(3)
-    run = make_run(tmp_path, "cortada", **changes)
-    run_until_done(run, tmp_path / "hijo.log", lambda: dice.uniform(0, seconds / 2))
-    assert exact_state(run) == expected
 
 
 VERBS = [name for name in vars(Disk) if not name.startswith("_")]
@@ -204,7 +192,7 @@ def test_killed_inside_checkpoint_writes_and_resumed_equals_never_interrupted(
             train(run, resume="auto")
 
         code = run_forked(mortal_training, tmp_path / "hijo.log")
-        assert code in (None, 0), (tmp_path / "hijo.log").read_text()
+        assert code in (-signal.SIGKILL, 0), (tmp_path / "hijo.log").read_text()
         assert run_forked(lambda run=run: train(run, resume="auto"), tmp_path / "hijo.log") == 0
         assert exact_state(run) == expected
 
@@ -224,7 +212,7 @@ def test_sigterm_finishes_the_step_saves_and_the_rest_is_exact(tmp_path: Path) -
     child = fork_child(lambda: train(run), tmp_path / "hijo.log")
     wait_for_lines(run_dir / "log.jsonl", 4)
     os.kill(child, signal.SIGTERM)
-    assert wait_child(child) == 0, (tmp_path / "hijo.log").read_text()
+    assert wait_for(child) == 0, (tmp_path / "hijo.log").read_text()
     steps = len(read_log(run_dir / "log.jsonl"))
     assert 4 <= steps < STEPS, "la parada no cayó a mitad de la corrida"
     assert [path.name for path in list_checkpoints(run_dir / "checkpoints")] == [f"step-{steps:08d}"]
@@ -358,4 +346,4 @@ def test_two_trainings_on_one_run_directory_the_second_is_refused(tmp_path: Path
             train(run, resume="auto")
     finally:
         os.kill(child, signal.SIGKILL)
-        wait_child(child)
+        wait_for(child)

@@ -1,5 +1,6 @@
 """El programa `enlace`: el grupo de órdenes y la traducción de los errores de click a los nuestros."""
 
+import re
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -17,9 +18,12 @@ from enlace.errors import Cancelled, UsageError, guard
 from enlace.errors.spanish import speak_spanish
 
 DEBUG = "--debug"
+SETTINGS = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
+# click escribe 'así' los nombres; en español van «así».
+QUOTED = re.compile(r"'([^']*)'")
 
 
-@click.group(cls=Group, name="enlace", context_settings={"max_content_width": 100})
+@click.group(cls=Group, name="enlace", context_settings=SETTINGS)
 @click.option(DEBUG, is_flag=True, expose_value=False, help="Si algo falla, muestra la traza. Vale en cualquier sitio.")
 # click traduce estos dos textos al importarse, antes de saber que hablamos español.
 @click.version_option(__version__, message="enlace, versión %(version)s", help="Muestra la versión y termina.")
@@ -68,4 +72,6 @@ def _translate(error: click.ClickException) -> UsageError:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "enlace"
     usage = context.get_usage() if context else ""
-    return UsageError(error.format_message(), where=path, why=usage, fix=f"mira la ayuda con: {path} --help")
+    return UsageError(
+        QUOTED.sub(r"«\1»", error.format_message()), where=path, why=usage, fix=f"mira la ayuda con: {path} --help"
+    )

@@ -10,21 +10,23 @@ from enlace.errors import InstallationError
 
 
 class Name(click.ParamType[str]):
-    """Un nombre o una ruta; la terminal propone los nombres de lo que case con el patrón."""
+    """Un nombre o una ruta; la terminal propone las partes número `part` de las rutas que casan con el patrón."""
 
     name = "name"
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, part: int) -> None:
         self.pattern = pattern
+        self.part = part
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Los nombres que empiezan así; si no hay ninguno, ficheros."""
-        names = sorted(path.stem for path in Path().glob(self.pattern) if path.stem.startswith(incomplete))
-        return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+        names = sorted(Path(path.parts[self.part]).stem for path in Path().glob(self.pattern))
+        matching = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return matching or [CompletionItem(incomplete, type="file")]
 
 
-RUN = Name("configs/runs/*.yaml")
-TRAINED = Name("runs/*")
+RUN = Name("configs/runs/*.yaml", 2)
+TRAINED = Name("runs/*/model", 1)
 
 
 @click.command(cls=Command)
@@ -33,7 +35,7 @@ TRAINED = Name("runs/*")
 def completion(ctx: click.Context, shell: str) -> None:
     """Escribe el autocompletado para tu terminal.
 
-    Para activarlo en bash, añade a ~/.bashrc:  eval "$(enlace completion bash)"
+    Para esta terminal, con el entorno activo (source .venv/bin/activate):  eval "$(enlace completion bash)"
     """
     script = get_completion_class(shell)
     if script is None:

@@ -37,7 +37,10 @@ def show(run: str, overrides: tuple[str, ...], origin: bool, as_json: bool) -> N
 
 @config.command()
 def check() -> None:
-    """Comprueba todos los ficheros de configs/; no necesita ningún secreto."""
+    """Comprueba todos los ficheros de configs/.
+
+    No necesita ningún secreto.
+    """
     from enlace.config import check_all
 
     checked = check_all(CONFIGS)
@@ -49,7 +52,10 @@ def check() -> None:
 @config.command()
 @click.option("--write", is_flag=True, help="Los escribe en configs/schema/, donde los busca el editor.")
 def schema(write: bool) -> None:
-    """Saca los JSON Schema con los que el editor completa y corrige los YAML."""
+    """Saca los JSON Schema de los YAML.
+
+    Con ellos el editor completa y corrige.
+    """
     from enlace.config import json_schemas
     from enlace.durable import write_file
 

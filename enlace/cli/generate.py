@@ -51,10 +51,19 @@ def find_model(name: str) -> Path:
     for folder in (Path(name), Path(name, "model"), Path("runs", name, "model")):
         if (folder / "config.json").is_file():
             return folder
+    begun = Path("runs", name)
+    if (begun / "checkpoints").is_dir():
+        raise NotFoundError(
+            f"la corrida «{name}» no ha terminado",
+            where=str(begun),
+            why="el modelo se escribe al final del entrenamiento",
+            fix="termínala repitiendo su orden con --resume auto",
+        )
     raise NotFoundError(
         f"«{name}» no es un modelo ni una corrida terminada",
+        where=str(begun),
         why="no tiene config.json, ni dentro una carpeta model/",
-        fix="entrena una: enlace train CORRIDA",
+        fix="da la carpeta de un modelo, o entrena una desde la raíz del repositorio: enlace train CORRIDA",
     )
 
 

@@ -59,7 +59,12 @@ def check_all(configs_dir: Path) -> list[Path]:
     """
     files = sorted(file for file in configs_dir.rglob("*") if file.suffix in (".yaml", ".yml"))
     if not files:
-        raise NotFoundError("no hay ficheros de configuración", where=printable(str(configs_dir)))
+        raise NotFoundError(
+            "no hay ficheros de configuración",
+            where=printable(str(configs_dir.absolute())),
+            why="no existe esa carpeta, o no tiene ningún .yaml",
+            fix="lanza la orden desde la raíz del repositorio",
+        )
     problems = _unique(problem for file in files for problem in _check(file, configs_dir))
     if problems:
         raise ConfigError(problems)

@@ -88,7 +88,10 @@ def open_shard_set(name: str, path: Path, vocab_size: int) -> SplitSource:
     """
     if not path.exists():
         raise NotFoundError(
-            "no existe la carpeta de shards", where=str(path), fix="corrige data.sources o prepara antes los shards"
+            "no existe la carpeta de shards",
+            where=str(path),
+            why="los shards se preparan aparte, antes de entrenar",
+            fix="corrige la ruta en data.sources, o entrena con textos: configs/data/smoke.yaml",
         )
     manifest = verify(path, KIND)
     shards = {file: _open_shard(path / file) for file in sorted(manifest.files) if file.endswith(".bin")}

@@ -42,10 +42,15 @@ class Problem:
     message: str
     hint: str = ""
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """Lo que pasa, sin decir dónde."""
         key = f"«{self.key}»: " if self.key else ""
         hint = f" {self.hint}" if self.hint else ""
-        return f"{self.where}: {key}{self.message}{hint}"
+        return f"{key}{self.message}{hint}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
 
 
 class ConfigError(EnlaceError):
@@ -59,8 +64,8 @@ class ConfigError(EnlaceError):
         super().__init__(
             what or f"la configuración no es válida: {count} {noun}",
             where=problems[0].where if problems else "",
-            why="\n".join(str(problem) for problem in problems),
-            fix=fix or "corrige esas líneas y compruébalo con: enlace config check",
+            why=problems[0].text if count == 1 else "\n".join(str(problem) for problem in problems),
+            fix=fix or "corrígelo y repite la orden",
         )
         self.problems = tuple(problems)
 

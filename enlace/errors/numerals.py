@@ -1,6 +1,7 @@
 """Los números como se escriben en español: coma decimal, punto de millares, horas y minutos."""
 
 _TO_SPANISH = str.maketrans(",.", ".,")
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def thousands(number: int) -> str:
@@ -14,13 +15,14 @@ def decimal(value: float, digits: int) -> str:
 
 
 def power(value: float) -> str:
-    """24500000000000 → «2,45e+13»."""
-    return f"{value:.3g}".replace(".", ",")
+    """24500000000000 → «2,45·10¹³»."""
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{digits.translate(_TO_SPANISH)}·10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
 def percent(fraction: float, *, sign: bool = False) -> str:
     """0.125 → «12 %»; con signo, «+12 %»."""
-    return f"{fraction * 100:{'+' if sign else ''}.0f} %"
+    return f"{fraction * 100:{'+' if sign else ''}.0f} %".replace("-", "−")
 
 
 def gib(size: int) -> str:

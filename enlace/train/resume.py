@@ -37,6 +37,7 @@ def find_checkpoint(folder: Path, resume: str | None) -> Path | None:
             raise UsageError(
                 f"la corrida ya tiene {len(existing)} puntos de control",
                 where=str(folder),
+                why="empezar de nuevo los pisaría",
                 fix="sigue con --resume auto, o empieza otra con name=otro-nombre",
             )
         return None
@@ -50,7 +51,12 @@ def find_checkpoint(folder: Path, resume: str | None) -> Path | None:
 
 def _explicit(path: Path, folder: Path) -> Path:
     if not path.is_dir():
-        raise NotFoundError("no existe ese punto de control", where=str(path), fix="usa --resume auto")
+        raise NotFoundError(
+            "no existe ese punto de control",
+            where=str(path),
+            why="--resume espera auto o la carpeta de un punto de control",
+            fix=f"usa --resume auto, o mira cuáles hay en {folder}",
+        )
     verify(path, KIND)
     path = path.resolve()
     later = [other for other in list_checkpoints(folder) if checkpoint_step(other) > checkpoint_step(path)]

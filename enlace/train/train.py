@@ -8,6 +8,7 @@ El orden: comprobar placa, memoria y disco · abrir datos · reanudar si toca ·
 import argparse
 import hashlib
 import math
+import shlex
 import sys
 import time
 from contextlib import closing
@@ -49,7 +50,7 @@ def launch(run_path: str, overrides: list[str], *, resume: str | None = None, es
         print(render_estimate(run, estimate_only(run)))
         return
     if not train(run, resume=resume):
-        command = " ".join(["enlace train", run_path, *overrides, "--resume auto"])
+        command = shlex.join(["enlace", "train", run_path, *overrides, "--resume", "auto"])
         print(f"parada a petición; el trabajo está guardado. Para seguir: {command}", file=sys.stderr)
 
 

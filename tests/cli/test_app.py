@@ -31,6 +31,18 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_the_short_form_of_help_works_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["train"], ["config", "show"]):
+        assert main([*command, "-h"]) == 0
+        assert capsys.readouterr().out.startswith("Uso: enlace")
+
+
+def test_the_summary_of_each_command_fits_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["config"]):
+        main([*command, "--help"])
+        assert "..." not in capsys.readouterr().out
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"enlace, versión {__version__}\n"
@@ -39,29 +51,29 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what", "where"),
     [
-        (["trian"], "No existe la orden «trian». ¿Querías decir 'train'?", "enlace"),
+        (["trian"], "No existe la orden «trian». ¿Querías decir «train»?", "enlace"),
         (
             ["config", "chek"],
-            "No existe la orden «chek». ¿Querías decir una de estas: 'check', 'schema'?",
+            "No existe la orden «chek». ¿Querías decir una de estas: «check», «schema»?",
             "enlace config",
         ),
-        (["train"], "Falta el argumento 'CORRIDA'.", "enlace train"),
-        (["train", "x", "--estimat"], "No existe la opción «--estimat». ¿Querías decir '--estimate'?", "enlace train"),
+        (["train"], "Falta el argumento «CORRIDA».", "enlace train"),
+        (["train", "x", "--estimat"], "No existe la opción «--estimat». ¿Querías decir «--estimate»?", "enlace train"),
         (["train", "x", "--resume"], "La opción «--resume» necesita un valor.", "enlace train"),
         (["config", "check", "sobra"], "Sobra un argumento: sobra", "enlace config check"),
         (
             ["generate", "x", "--top-p", "2"],
-            "Valor no válido para '--top-p': 2.0 está fuera del intervalo",
+            "Valor no válido para «--top-p»: 2.0 está fuera del intervalo",
             "enlace generate",
         ),
         (
             ["generate", "x", "--seed", "uno"],
-            "Valor no válido para '--seed': «uno» no es un número válido.",
+            "Valor no válido para «--seed»: «uno» no es un número válido.",
             "enlace generate",
         ),
         (
             ["completion", "csh"],
-            "Valor no válido para '{bash|zsh|fish}': «csh» no es ninguno de estos",
+            "Valor no válido para «{bash|zsh|fish}»: «csh» no es ninguno de estos",
             "enlace completion",
         ),
     ],

@@ -30,7 +30,8 @@ def project(tmp_path: Path) -> Path:
     runs.mkdir(parents=True)
     for name in ("smoke-cpu", "smoke-2060", "pretrain-cpu"):
         (runs / f"{name}.yaml").touch()
-    (tmp_path / "runs" / "smoke-mia").mkdir(parents=True)
+    (tmp_path / "runs" / "smoke-mia" / "model").mkdir(parents=True)
+    (tmp_path / "runs" / "smoke-a-medias" / "checkpoints").mkdir(parents=True)
     return tmp_path
 
 
@@ -54,7 +55,7 @@ def test_proposes_the_runs_that_there_are(command: str, project: Path) -> None:
     assert complete(f"enlace {command} smoke", project) == ["smoke-2060", "smoke-cpu"]
 
 
-def test_proposes_what_has_been_trained(project: Path) -> None:
+def test_proposes_only_what_has_finished_training(project: Path) -> None:
     assert complete("enlace generate smoke", project) == ["smoke-mia"]
 
 

@@ -69,6 +69,14 @@ def test_a_run_that_does_not_exist_says_what_to_do(project: Path, capsys: pytest
     assert capsys.readouterr().err.splitlines()[0] == "error: «otra» no es un modelo ni una corrida terminada"
 
 
+def test_a_run_that_has_not_finished_says_how_to_finish_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "runs" / "otra" / "checkpoints").mkdir(parents=True)
+    assert main(["generate", "otra"]) == 5
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: la corrida «otra» no ha terminado\n")
+    assert "--resume auto" in shown
+
+
 def test_a_changed_weight_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weights = project / "runs" / "mia" / "model" / "model.safetensors"
     content = bytearray(weights.read_bytes())

@@ -112,10 +112,17 @@ def test_the_script_publishes_a_local_folder_and_then_does_nothing(clone: Path) 
     assert again.returncode == 0
     assert "ya está" in again.stderr
     assert verify(clone / "data" / "smoke") == manifest
-    write_texts(clone.parent / "fuera" / "textos", "Otra cosa")
-    assert prepare(clone, "--rehacer", "textos", cwd=clone.parent / "fuera").returncode == 0
-    assert next(read_documents(clone / "data" / "smoke")).text.startswith("Otra cosa")
     assert list((clone / "tmp").iterdir()) == []
+
+
+def test_the_folder_that_is_given_replaces_what_was_there(clone: Path) -> None:
+    assert prepare(clone, str(write_texts(clone / "unos textos"))).returncode == 0
+    done = prepare(clone, str(write_texts(clone / "otros textos", "Otra cosa")))
+    assert done.returncode == 0, done.stderr
+    assert "ya está" not in done.stderr
+    assert next(read_documents(clone / "data" / "smoke")).text.startswith("Otra cosa")
+    assert prepare(clone, "no-existe").returncode == 5
+    assert next(read_documents(clone / "data" / "smoke")).text.startswith("Otra cosa")
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="hace falta dpkg-deb para construir el paquete")

@@ -1,6 +1,7 @@
 """Procesos hijos que se pueden matar sin avisar."""
 
 import os
+import sys
 import traceback
 from collections.abc import Callable
 
@@ -8,7 +9,7 @@ from collections.abc import Callable
 IGNORE_FORK_WARNING = "ignore:.*use of fork.*:DeprecationWarning"
 
 
-def start_child(action: Callable[[], None]) -> int:
+def start_child(action: Callable[[], object]) -> int:
     """Bifurca, ejecuta `action` en el hijo y devuelve su pid; el hijo sale con 0 o, si `action` falla, con 1."""
     pid = os.fork()
     if pid:
@@ -19,6 +20,7 @@ def start_child(action: Callable[[], None]) -> int:
         code = 0
     except BaseException:
         traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(code)
 

@@ -45,9 +45,9 @@ def texts(tmp_path: Path) -> Path:
     return folder
 
 
-def quickstart(clone: Path, folder: str) -> subprocess.CompletedProcess[str]:
+def quickstart(clone: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [clone / "scripts" / "quickstart.sh", folder, "--", *SHORT],
+        [clone / "scripts" / "quickstart.sh", *arguments],
         cwd=clone.parent,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -57,7 +57,7 @@ def quickstart(clone: Path, folder: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_trains_reports_and_writes_and_can_be_repeated(clone: Path, texts: Path) -> None:
-    first = quickstart(clone, texts.name)
+    first = quickstart(clone, texts.name, "--", *SHORT)
     assert first.returncode == 0, first.stderr
     run = clone / "runs" / "smoke-cpu"
     assert (run / "model" / "model.safetensors").is_file()
@@ -67,12 +67,25 @@ def test_trains_reports_and_writes_and_can_be_repeated(clone: Path, texts: Path)
     assert "modelo: runs/smoke-cpu/model\ninforme: runs/smoke-cpu/informe.html\n" in first.stdout
     log = (run / "log.jsonl").read_bytes()
 
-    second = quickstart(clone, texts.name)
+    second = quickstart(clone, texts.name, "--", *SHORT)
     assert second.returncode == 0, second.stderr
     assert (run / "log.jsonl").read_bytes() == log, "no debía volver a entrenar"
 
 
-def test_a_folder_that_does_not_exist_is_said_in_clear(clone: Path) -> None:
-    done = quickstart(clone, "no-existe")
-    assert done.returncode != 0
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["no-existe"], 5),
+        (["mis", "textos"], 2),
+        (["--rehacer"], 2),
+        (["train.steps=6"], 2),
+        (["--", "train.stps=6"], 4),
+    ],
+)
+def test_a_badly_written_order_is_said_in_clear_before_touching_anything(
+    clone: Path, arguments: list[str], code: int
+) -> None:
+    done = quickstart(clone, *arguments)
+    assert done.returncode == code
     assert [line.split(":")[0] for line in done.stderr.splitlines()[-4:]] == ["error", "dónde", "por qué", "pista"]
+    assert not (clone / "data").exists()
