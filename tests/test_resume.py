@@ -261,22 +261,28 @@ def test_starting_over_an_existing_run_is_refused(tmp_path: Path) -> None:
         train(run)
 
 
-FORBIDDEN: dict[str, tuple[dict[str, Any], str]] = {
-    "modelo": ({"model__d_ff": 128}, "config.model.d_ff"),
-    "semilla": ({"train__seed": 8}, "config.train.seed"),
-    "lote": ({"train__batch_size": 8}, "config.train.batch_size"),
-    "tasa": ({"train__optimizer__learning_rate": 1e-3}, "config.train.optimizer.learning_rate"),
+FORBIDDEN: dict[str, tuple[dict[str, Any], str, str]] = {
+    "modelo": ({"model__d_ff": 128}, "config.model.d_ff", "antes 64, ahora 128"),
+    "cabeza": ({"model__tie_embeddings": False}, "config.model.tie_embeddings", "antes true, ahora false"),
+    "semilla": ({"train__seed": 8}, "config.train.seed", "antes 7, ahora 8"),
+    "lote": ({"train__batch_size": 8}, "config.train.batch_size", "antes 4, ahora 8"),
+    "horario": ({"train__schedule__kind": "cosine"}, "config.train.schedule.kind", 'antes "wsd", ahora "cosine"'),
+    "tasa": (
+        {"train__optimizer__learning_rate": 1e-3},
+        "config.train.optimizer.learning_rate",
+        "antes 0.003, ahora 0.001",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", FORBIDDEN)
 def test_forbidden_changes_are_refused_with_the_difference(case: str, tmp_path: Path) -> None:
-    changes, key = FORBIDDEN[case]
+    changes, key, difference = FORBIDDEN[case]
     assert train(make_run(tmp_path, "cambiada"))
     with pytest.raises(ConfigError) as caught:
         train(make_run(tmp_path, "cambiada", **changes), resume="auto")
     assert [problem.key for problem in caught.value.problems] == [key]
-    assert "antes" in caught.value.why and "ahora" in caught.value.why
+    assert difference in caught.value.why
 
 
 def test_changed_data_is_refused_even_if_the_path_is_the_same(tmp_path: Path) -> None:

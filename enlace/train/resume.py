@@ -1,5 +1,6 @@
 """De qué punto de control se sigue, y qué puede haber cambiado desde entonces."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,9 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
     refused, inexact = [], []
     for key, old, new in differences(before, now):
         if _within(key, CHANGES_NUMBERS):
-            inexact.append(f"{key}: {old!r} → {new!r}")
+            inexact.append(f"{key}: {_written(old)} → {_written(new)}")
         elif not _within(key, MAY_CHANGE):
-            refused.append(Problem(checkpoint.name, key, f"antes {old!r}, ahora {new!r}"))
+            refused.append(Problem(checkpoint.name, key, f"antes {_written(old)}, ahora {_written(new)}"))
     if refused:
         raise ConfigError(
             refused,
@@ -109,6 +110,11 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
             yield from differences(old, new, f"{prefix}{key}.")
         elif old != new:
             yield f"{prefix}{key}", old, new
+
+
+def _written(value: object) -> str:
+    """Un valor como se escribe en la configuración: true y no True."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _within(key: str, groups: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from enlace.config.schema.data import BYTE_VOCAB_SIZE
 from enlace.tokenizer import END_OF_TEXT, IM_END, IM_START, SPECIAL_TOKENS, ByteTokenizer
 
 TOKENIZER = ByteTokenizer()
@@ -38,7 +39,7 @@ def test_hugging_face_gives_the_same_ids_and_text(text: str) -> None:
 
 
 def test_specials_take_the_last_32_ids_in_order() -> None:
-    assert TOKENIZER.vocab_size == 288
+    assert TOKENIZER.vocab_size == BYTE_VOCAB_SIZE == 288
     assert len(set(SPECIAL_TOKENS)) == 32
     assert [HF.token_to_id(name) for name in SPECIAL_TOKENS] == list(range(256, 288))
     assert TOKENIZER.end_of_text == HF.token_to_id(END_OF_TEXT)
