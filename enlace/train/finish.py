@@ -1,5 +1,6 @@
 """El final de una corrida: el modelo listo para usar, una muestra de lo que escribe y el informe."""
 
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,7 @@ def finish(state: TrainingState, plan: Estimate) -> None:
     facts = _facts(state, plan)
     _publish_model(state, _card(state, results, facts))
     sample = _sample(state)
-    command = f"enlace train {state.run_dir / 'config.yaml'} name={state.run.name}-repetida"
+    command = shlex.join(["enlace", "train", str(state.run_dir / "config.yaml"), f"name={state.run.name}-repetida"])
     write_report(state.run_dir, f"la corrida «{state.run.name}»", results, facts, sample, command)
     print(_summary(state.run_dir, results, sample), file=sys.stderr)
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from enlace.errors.numerals import decimal, power
+
 Point = tuple[float, float]
 WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 34
@@ -69,20 +71,25 @@ def _at(point: Point, x_range: Point, y_range: Point) -> str:
 
 def _grid(x_range: Point, y_range: Point) -> list[str]:
     lines = []
-    for i in range(5):
-        value = y_range[0] + (y_range[1] - y_range[0]) * i / 4
+    for value, mark in _marks(y_range):
         y = _scale(value, y_range, HEIGHT - BOTTOM, TOP)
         lines.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#94a3b8" stroke-opacity=".3"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
-    for i in range(5):
-        step = x_range[0] + (x_range[1] - x_range[0]) * i / 4
+        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{mark}</text>')
+    for step, mark in _marks(x_range):
         x = _scale(step, x_range, LEFT, WIDTH - RIGHT)
-        lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{step:.0f}</text>')
+        lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{mark}</text>')
     return lines
 
 
-def _tick(value: float) -> str:
-    return f"{value:.4g}".replace(".", ",")
+def _marks(span: Point) -> list[tuple[float, str]]:
+    """Los números redondos de un eje, de dos a cinco, y cómo se escriben."""
+    rough = (span[1] - span[0]) / 5
+    power_of_ten = 10.0 ** math.floor(math.log10(rough))
+    gap = next(digit * power_of_ten for digit in (1, 2, 5, 10) if digit * power_of_ten >= rough or digit == 10)
+    values = [k * gap for k in range(math.ceil(span[0] / gap), math.floor(span[1] / gap) + 1)]
+    digits = max(0, -math.floor(math.log10(gap) + 1e-9))
+    readable = digits <= 6 and max(abs(span[0]), abs(span[1])) < 10**7
+    return [(value, decimal(value, digits) if readable else power(value)) for value in values]
 
 
 def _curve(series: Series, color: str, x_range: Point, y_range: Point) -> str:

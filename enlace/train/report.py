@@ -194,7 +194,7 @@ STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}"
     "th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #94a3b855;vertical-align:top}"
-    "th{font-weight:600;white-space:nowrap}"
+    "th{font-weight:600}td{overflow-wrap:anywhere}"
     "pre{white-space:pre-wrap;background:#94a3b822;padding:1rem;border-radius:.5rem;overflow-x:auto}"
     "figure{margin:1rem 0}svg{width:100%;height:auto}"
 )

@@ -1,5 +1,7 @@
 """El informe sale de lo que quedó en disco, en los dos formatos, y dice la verdad."""
 
+import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -55,6 +57,24 @@ def test_the_report_says_when_it_started_and_how_to_repeat_it(run_dir: Path) -> 
     report = (run_dir / "informe.md").read_text(encoding="utf-8")
     assert "paso 0: empieza" in report
     assert f"enlace train {run_dir / 'config.yaml'}" in report
+
+
+def test_the_order_that_repeats_it_can_be_copied_from_a_folder_with_spaces(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "casa de niños")
+    assert train(run)
+    run_dir = Path(run.runs_dir) / run.name
+    report = (run_dir / "informe.md").read_text(encoding="utf-8")
+    order = shlex.split(report.split("## Repetirla")[1].splitlines()[3])
+    assert order == ["enlace", "train", str(run_dir / "config.yaml"), f"name={run.name}-repetida"]
+
+
+def test_the_axes_are_numbered_with_round_numbers_in_spanish() -> None:
+    svg = line_chart("Curva", [Series("a", [(8.0, 10_460.0), (3000.0, 14_050.0)])])
+    marks = re.findall(r'text-anchor="(end|middle)">([^<]+)<', svg)
+    assert [mark for anchor, mark in marks if anchor == "end"] == ["11.000", "12.000", "13.000", "14.000"]
+    assert [mark for anchor, mark in marks if anchor == "middle"] == ["1.000", "2.000", "3.000"]
+    small = line_chart("Curva", [Series("a", [(1.0, 0.0), (2.0, 0.003)])])
+    assert re.findall(r'"end">([^<]+)<', small) == ["0,000", "0,001", "0,002", "0,003"]
 
 
 def test_long_curves_are_averaged_by_stretches() -> None:
