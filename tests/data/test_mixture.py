@@ -129,7 +129,7 @@ def test_a_sequence_longer_than_a_source_says_what_to_change() -> None:
 def test_a_weight_that_would_never_be_drawn_is_refused() -> None:
     with pytest.raises(ConfigError, match="1 problema") as error:
         Mixture([Numbered(0, 5), Numbered(1, 5)], [1.0, 1e-4])
-    assert "fuente1" in error.value.why
+    assert "fuente1" in error.value.where
 
 
 def test_an_empty_validation_explains_itself() -> None:
