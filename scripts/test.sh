@@ -26,11 +26,12 @@ step() {
     "$@"
 }
 
-scripts/setup.sh --dev
+# Con TensorBoard, para que su prueba no se salte.
+scripts/setup.sh --dev --tensorboard
 python=.venv/bin/python
 step "estilo" "$python" -m ruff check --quiet .
 step "formato" "$python" -m ruff format --quiet --check .
 step "tipos" "$python" -m mypy
 step "pisos" .venv/bin/lint-imports --no-logo
 step "configuraciones" .venv/bin/enlace config check
-step "pruebas" "$python" -m pytest -q -n logical --dist worksteal "$@"
+step "pruebas" "$python" -m pytest -q -rs -n logical --dist worksteal "$@"
