@@ -54,6 +54,12 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """La primera corrida de un proceso paga lo que torch carga tarde; con eso en la cuenta, casi nadie moriría."""
+    assert train(tiny_run(tmp_path_factory.mktemp("previa"), train__steps=6))
+
+
 def fork_child(action: Callable[[], object], log: Path) -> int:
     """Ejecuta la acción en un hijo, con su salida en `log`, y devuelve su pid."""
 
