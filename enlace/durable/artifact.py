@@ -13,7 +13,7 @@ from enlace.durable.disk import DISK, Disk, make_folders
 from enlace.durable.file import Content, FileEntry, write_new
 from enlace.durable.manifest import MANIFEST, Manifest, corrupt, decode_manifest, encode_manifest, is_plain_name
 from enlace.durable.space import reading, writing
-from enlace.durable.staging import delete_tree, staging_path
+from enlace.durable.staging import delete_tree, remove, staging_path
 from enlace.errors import CorruptDataError, EnlaceError, NotFoundError
 
 
@@ -49,6 +49,25 @@ def publish(
             with contextlib.suppress(OSError):  # importa el primer fallo; lo que quede lo barre `sweep`
                 delete_tree(staged, disk)
             raise
+    return manifest
+
+
+def replace(
+    path: Path,
+    files: Mapping[str, Content],
+    *,
+    kind: str,
+    parents: Mapping[str, str] = {},
+    info: Mapping[str, Json] = {},
+    disk: Disk = DISK,
+) -> Manifest:
+    """Como `publish`, pero lo que hubiera en `path` se sustituye, y solo cuando lo nuevo ya está entero en el disco."""
+    staged = staging_path(path, "tmp")
+    manifest = publish(staged, files, kind=kind, parents=parents, info=info, disk=disk)
+    if os.path.lexists(path):
+        remove(path, disk=disk)
+    with writing(path):
+        _commit(staged, path, disk)
     return manifest
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from enlace.durable import Content, publish, read_log, remove, verify
+from enlace.durable import Content, read_log, replace, verify
 from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
 from enlace.model.directory import KIND as MODEL_KIND
@@ -36,13 +36,10 @@ def finish(state: TrainingState, plan: Estimate) -> None:
 
 def _publish_model(state: TrainingState, card: str) -> None:
     checkpoint = verify(checkpoint_path(state.run_dir / "checkpoints", state.counters.step), KIND)
-    target = state.run_dir / "model"
-    if target.exists():
-        remove(target)
     generation = generation_config(state.run.sample, ByteTokenizer.end_of_text)
     files: Mapping[str, Content] = model_files(state.model, _tokenizer_files(state), generation, card=card)
     parents = {"checkpoint": checkpoint.sha256, **checkpoint.parents}
-    publish(target, files, kind=MODEL_KIND, parents=parents, info={"step": state.counters.step})
+    replace(state.run_dir / "model", files, kind=MODEL_KIND, parents=parents, info={"step": state.counters.step})
 
 
 def _tokenizer_files(state: TrainingState) -> Mapping[str, bytes]:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enlace.durable import latest, publish, sweep, to_json, verify
+from enlace.durable import latest, publish, replace, sweep, to_json, verify
 from enlace.durable.manifest import encode_manifest
-from enlace.errors import CorruptDataError, EnlaceError, NotFoundError
+from enlace.errors import CorruptDataError, EnlaceError, NotFoundError, ResourceError
 
 FILES = {"model.bin": b"pesos" * 20, "state.json": b'{"step":1}', "vacio.txt": b""}
 NAMES = [*FILES, "manifest.json"]
@@ -210,3 +210,24 @@ def test_only_one_of_two_publishers_of_the_same_path_wins(tmp_path: Path) -> Non
 def test_identical_content_has_a_different_identity_only_by_its_manifest(tmp_path: Path) -> None:
     manifests = [publish(tmp_path / f"a-{n}", FILES, kind="k", info={"n": n}) for n in range(3)]
     assert all(one.files == other.files and one.sha256 != other.sha256 for one, other in pairwise(manifests))
+
+
+def test_replacing_swaps_the_old_for_the_new(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for content in (b"viejo", b"nuevo"):
+        assert replace(path, {"x": content}, kind="model") == verify(path, "model")
+        assert (path / "x").read_bytes() == content
+    assert [place.name for place in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_replacement_that_does_not_fit_leaves_the_old_one(tmp_path: Path) -> None:
+    def too_much() -> Iterator[bytes]:
+        yield b"principio"
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "model"
+    replace(path, {"x": b"viejo"}, kind="model")
+    with pytest.raises(ResourceError):
+        replace(path, {"x": too_much()}, kind="model")
+    verify(path, "model")
+    assert [place.name for place in tmp_path.iterdir()] == ["model"]
