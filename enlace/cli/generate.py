@@ -27,7 +27,9 @@ UNSAID = {"prompt": "", "seed": 0, "temperature": 0.0, "top_k": 0, "top_p": 1.0}
 @click.option(
     "--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="X", help="Qué parte de la probabilidad se conserva."
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Con la misma, el mismo texto; si no se dice, 0.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="Con la misma, el mismo texto; si no se dice, 0."
+)
 def generate(model: str, **options: Any) -> None:
     """Escribe texto con un modelo.
 
@@ -72,10 +74,11 @@ def open_tokenizer(folder: Path) -> "ByteTokenizer":
     from enlace.tokenizer import ByteTokenizer
 
     tokenizer = ByteTokenizer()
-    if (folder / "tokenizer.json").read_bytes() != tokenizer.files()["tokenizer.json"]:
+    definition = folder / "tokenizer.json"
+    if not definition.is_file() or definition.read_bytes() != tokenizer.files()[definition.name]:
         raise EnlaceError(
             "este modelo no usa el tokenizer de bytes",
-            where=str(folder / "tokenizer.json"),
+            where=str(definition),
             why="esta versión solo sabe generar con el de bytes",
             fix="usa un modelo entrenado con data.kind=bytes",
         )

@@ -65,7 +65,8 @@ def _json_lines(file: Path) -> Iterator[Document]:
             record = json.loads(line.decode("utf-8-sig"))
             if not isinstance(record, dict) or not isinstance(record.get("text"), str):
                 raise ValueError('falta el campo «text»: cada línea es un objeto como {"id": …, "text": …}')
-            yield _document(str(record.get("id", "")), record["text"])
+            id_ = record.get("id")
+            yield _document("" if id_ is None else str(id_), record["text"])
 
 
 def _document(id_: str, text: str) -> Document:

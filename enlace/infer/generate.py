@@ -103,7 +103,8 @@ def _next_logits(model: Transformer, ids: list[int]) -> Tensor:
 
 def pick(logits_V: Tensor, sample: schema.Sample, generator: torch.Generator) -> int:
     """Un id al azar según los logits: temperatura, después top-k y después top-p (Holtzman et al., 2020)."""
-    if sample.temperature == 0:
+    # Por debajo del menor float32, dividir por la temperatura sería dividir por cero.
+    if sample.temperature < torch.finfo(torch.float32).tiny:
         return int(logits_V.argmax())
     logits_K, ids_K = logits_V.sort(descending=True, stable=True)
     # Restar el máximo antes de dividir: con una temperatura ínfima el cociente no desborda hacia arriba.

@@ -88,9 +88,11 @@ def test_a_changed_weight_is_refused(project: Path, capsys: pytest.CaptureFixtur
     assert "model.safetensors" in captured.err
 
 
-def test_another_tokenizer_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("others", [{"tokenizer.json": b"{}", "tokenizer_config.json": b"{}"}, {}])
+def test_another_tokenizer_or_none_is_refused(
+    others: dict[str, bytes], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, _ = load_model(Path("runs/mia/model"))
-    others = {"tokenizer.json": b"{}", "tokenizer_config.json": b"{}"}
     files = model_files(model, others, generation_config(SAMPLE, 1), card="")
     publish(project / "otro", files, kind=KIND)
     assert main(["generate", "otro"]) == 1

@@ -32,8 +32,9 @@ def test_identity_is_the_given_id_or_else_the_content(tmp_path: Path) -> None:
         file.write_bytes("\ufeffhola".encode())
     assert list(read_documents(here)) == list(read_documents(there))
     lines = tmp_path / "x.jsonl"
-    lines.write_bytes(jsonl({"id": "propio", "text": "hola"}, {"text": "hola"}))
-    assert [d.id for d in read_documents(lines)] == ["propio", next(read_documents(here)).id]
+    lines.write_bytes(jsonl({"id": "propio", "text": "hola"}, {"text": "hola"}, {"id": None, "text": "hola"}))
+    content_id = next(read_documents(here)).id
+    assert [d.id for d in read_documents(lines)] == ["propio", content_id, content_id]
 
 
 @given(st.lists(st.text(min_size=1), min_size=1), st.integers(min_value=1, max_value=200))

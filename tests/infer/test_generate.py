@@ -155,6 +155,7 @@ PROBABILITIES = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
         ({"top_k": 2, "top_p": 0.6}, [0, 1, 0, 0, 0]),
         ({"temperature": 0.5}, [0.01 / 0.355, 0.25 / 0.355, 0.0025 / 0.355, 0.09 / 0.355, 0.0025 / 0.355]),
         ({"temperature": 1e-40}, [0, 1, 0, 0, 0]),
+        ({"temperature": 1e-60}, [0, 1, 0, 0, 0]),
     ],
 )
 def test_ids_come_out_with_the_probability_they_should(changes: dict[str, Any], expected: list[float]) -> None:

@@ -26,7 +26,7 @@ class Sample(Layer):
     temperature: float = Field(ge=0, description="0 elige siempre lo más probable.")
     top_k: int = Field(ge=0, description="0 no recorta.")
     top_p: float = Field(gt=0, le=1, description="1 no recorta.")
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=2**63)
 
 
 class Run(Layer):

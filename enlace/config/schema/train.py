@@ -53,7 +53,7 @@ class Evaluation(Layer):
 class Train(Layer):
     """La receta de una corrida."""
 
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=2**63)
     steps: int = Field(gt=0, description="Pasos del optimizador.")
     sequence_length: int = Field(gt=0, description="Tokens por secuencia.")
     batch_size: int = Field(gt=0, description="Secuencias por paso del optimizador.")
