@@ -8,6 +8,7 @@ misma corrida sin cortes. torch se importa una vez y cada intento es un `fork`.
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -359,3 +360,54 @@ def test_two_trainings_on_one_run_directory_the_second_is_refused(tmp_path: Path
     finally:
         os.kill(child, signal.SIGKILL)
         wait_for(child)
+
+
+def branch_point(root: Path, steps: int) -> str:
+    """Un punto de control de otra corrida, ya terminada, del que salir."""
+    trunk = make_run(root, "tronco", train__schedule__decay_steps=0, train__checkpoints__keep_last=99)
+    assert train(trunk)
+    return str(Path(trunk.runs_dir) / "tronco" / "checkpoints" / f"step-{steps:08d}")
+
+
+def test_a_branch_killed_before_its_first_checkpoint_starts_its_log_again(tmp_path: Path) -> None:
+    start = branch_point(tmp_path, 3)
+    branch = tiny_run(tmp_path, name="rama", train__checkpoints__every=1000)
+    log = Path(branch.runs_dir) / "rama" / "log.jsonl"
+    log.parent.mkdir()
+    log.write_text('{"step":4}\n{"step":5}\n')
+    assert train(branch, resume=start)
+    assert [line["step"] for line in read_log(log)] == list(range(4, 13))
+
+
+def test_a_branch_does_not_start_over_another_that_has_checkpoints(tmp_path: Path) -> None:
+    start = branch_point(tmp_path, 3)
+    later = start.replace("step-00000003", "step-00000009")
+    assert train(tiny_run(tmp_path, name="rama", train__steps=9), resume=start)
+    with pytest.raises(UsageError, match="ya tiene"):
+        train(tiny_run(tmp_path, name="rama", train__steps=12), resume=later)
+
+
+def test_a_branch_with_nothing_left_to_train_is_refused(tmp_path: Path) -> None:
+    start = branch_point(tmp_path, 12)
+    with pytest.raises(UsageError, match="no queda nada que entrenar"):
+        train(tiny_run(tmp_path, name="rama", train__steps=12), resume=start)
+
+
+def test_a_checkpoint_copied_elsewhere_with_another_name_is_a_good_start(tmp_path: Path) -> None:
+    copy = shutil.copytree(branch_point(tmp_path, 6), tmp_path / "mi-copia")
+    branch = tiny_run(tmp_path, name="rama", train__steps=9)
+    assert train(branch, resume=str(copy))
+    assert [line["step"] for line in read_log(Path(branch.runs_dir) / "rama" / "log.jsonl")] == [7, 8, 9]
+
+
+def test_when_every_checkpoint_is_damaged_it_says_it_starts_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path, "danada", train__checkpoints__keep_last=1)
+    assert train(run)
+    expected = exact_state(run)
+    for path in list_checkpoints(Path(run.runs_dir) / "danada" / "checkpoints"):
+        flip_byte(path / "model.safetensors")
+    assert train(run, resume="auto")
+    assert "se empieza desde el principio" in capsys.readouterr().err
+    assert exact_state(run) == expected

@@ -32,6 +32,12 @@ class Dataset:
         """Bytes de texto por token de validación: bits por byte = nats por token / ln 2 / este número."""
         return (self.validation if self.validation.sources else self.train).bytes_per_token
 
+    def require(self, sequence_length: int) -> None:
+        """ConfigError si alguna fuente no da ni una secuencia, de entrenamiento o de validación si la hay."""
+        for mixture in (self.train, self.validation):
+            if mixture.sources:
+                mixture.require(sequence_length)
+
 
 def open_data(data: Data, vocab_size: int) -> Dataset:
     """Abre y comprueba todas las fuentes.

@@ -42,9 +42,9 @@ class Mixture:
     def batch(self, start: int, count: int, sequence_length: int, seed: int) -> NDArray[np.uint16]:
         """Muestras start…start+count-1 del orden global: uint16 [count, sequence_length + 1].
 
-        ConfigError si la secuencia no cabe en alguna fuente; NotFoundError si la mezcla está vacía.
+        Levanta lo mismo que `require`.
         """
-        self._require(sequence_length)
+        self.require(sequence_length)
         source_of, draw = self._draws(start, count, seed)
         batch = np.empty((count, sequence_length + 1), dtype=np.uint16)
         for number, source in enumerate(self.sources):
@@ -53,7 +53,8 @@ class Mixture:
             batch[rows] = source.windows(indices, sequence_length)
         return batch
 
-    def _require(self, sequence_length: int) -> None:
+    def require(self, sequence_length: int) -> None:
+        """ConfigError si la secuencia no cabe en alguna fuente; NotFoundError si la mezcla está vacía."""
         if not self.sources:
             raise NotFoundError(
                 "no hay datos de validación", why="data.validation_fraction es 0", fix="pon una fracción como 0.02"

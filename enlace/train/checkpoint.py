@@ -1,5 +1,6 @@
 """Puntos de control: se escriben en otro hilo, se conservan los que dice la receta y el último bueno no se borra."""
 
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from enlace.errors import CorruptDataError, warn
 from enlace.train.state import KIND, read_state
 
 PREFIX = "step"
+_NAME = re.compile(rf"{PREFIX}-\d{{8,}}")
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -23,8 +25,9 @@ def checkpoint_step(path: Path) -> int:
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """Los puntos de control publicados, del más antiguo al más nuevo (sin verificar)."""
-    return sorted(path for path in folder.glob(f"{PREFIX}-[0-9]*") if path.is_dir())
+    """Los puntos de control publicados, del más antiguo al más nuevo (sin verificar); una copia con otro nombre, no."""
+    found = (path for path in folder.glob(f"{PREFIX}-*") if _NAME.fullmatch(path.name) and path.is_dir())
+    return sorted(found, key=checkpoint_step)
 
 
 class CheckpointWriter:
@@ -80,7 +83,8 @@ def prune(folder: Path, policy: Checkpoints) -> None:
     Si el más nuevo no verifica no se borra nada y se levanta CorruptDataError: los anteriores son los buenos.
     """
     found = list_checkpoints(folder)
-    doomed = [path for path in found if path not in _kept(found, policy)]
+    kept = _kept(found, policy)
+    doomed = [path for path in found if path not in kept]
     if not doomed:
         return
     verify(found[-1], KIND)

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from enlace.errors.numerals import decimal, duration, percent, thousands
 
@@ -22,9 +22,11 @@ class ProgressDisplay:
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._last_line = time.monotonic()
         self._bar: Progress | None = None
-        if sys.stderr.isatty():
-            columns = (TextColumn("paso"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=Console(stderr=True))
+        console = Console(stderr=True)
+        # Un terminal que no sabe borrar (TERM=dumb) no vería nada hasta el final.
+        if sys.stderr.isatty() and not console.is_dumb_terminal:
+            # El texto va junto y lo menos importante al final: en 80 columnas se corta por ahí.
+            self._bar = Progress(TextColumn("{task.description}"), BarColumn(bar_width=None), console=console)
             self._task = self._bar.add_task("", total=steps, completed=first_step)
             self._bar.start()
 
@@ -37,7 +39,7 @@ class ProgressDisplay:
         now = time.monotonic()
         if "validation" in record or record["step"] == self.steps or now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            print(f"paso {record['step']}/{self.steps} · {self._describe(record)}", file=sys.stderr, flush=True)
+            print(self._describe(record), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Deja el terminal como estaba."""
@@ -49,14 +51,15 @@ class ProgressDisplay:
         left = (self.steps - record["step"]) * sum(self._recent) / len(self._recent)
         mfu = "desconocido" if timing["mfu"] is None else percent(timing["mfu"])
         parts = [
+            f"paso {record['step']}/{self.steps}",
+            f"faltan {duration(left)}",
             f"pérdida {_decimals(record['loss'])}",
             f"{_decimals(record['bits_per_byte'])} bits/byte",
             f"{thousands(round(timing['tokens_per_second']))} tokens/s",
             f"MFU {mfu}",
-            f"faltan {duration(left)}",
         ]
         if "validation" in record:
-            parts.insert(2, f"validación {decimal(record['validation'], 3)}")
+            parts.insert(4, f"validación {_decimals(record['validation'])}")
         if record["skipped"]:
             parts.append(f"paso saltado: {record['skipped']}")
         return " · ".join(parts)

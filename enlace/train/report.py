@@ -65,9 +65,9 @@ class Results:
 
 
 def summarize(log: Log, *, seconds: float, plan: Estimate, best: dict[str, Any] | None) -> Results:
-    """Cifras finales: entrenamiento, la media de los últimos pasos con pérdida finita; validación, la última."""
+    """Cifras finales: entrenamiento, la media de los últimos pasos con pérdida finita; validación, la última finita."""
     finite = [record["bits_per_byte"] for record in log if isinstance(record["bits_per_byte"], float)][-RECENT_STEPS:]
-    validations = [record["validation"] for record in log if "validation" in record]
+    validations = [record["validation"] for record in log if isinstance(record.get("validation"), float)]
     return Results(
         train_bits_per_byte=fmean(finite) if finite else None,
         validation_bits_per_byte=validations[-1] if validations else None,
@@ -93,7 +93,6 @@ def write_report(
     ]
     title = f"Informe de {name}"
     figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
-    (run_dir / "graficos").mkdir(exist_ok=True)
     for figure in figures:
         write_file(run_dir / figure.file, figure.svg.encode())
     write_file(run_dir / "informe.md", render_markdown(title, sections).encode())

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from enlace.durable import latest, verify
+from enlace.durable.space import writing
 from enlace.errors import ConfigError, EnlaceError, NotFoundError, Problem, UsageError, warn
 from enlace.train.checkpoint import PREFIX, checkpoint_step, list_checkpoints
 from enlace.train.state import KIND, TrainingState, read_state
@@ -34,19 +35,15 @@ def find_checkpoint(folder: Path, resume: str | None) -> Path | None:
     """
     existing = list_checkpoints(folder)
     if resume is None:
-        if existing:
-            raise UsageError(
-                f"la corrida ya tiene {len(existing)} puntos de control",
-                where=str(folder),
-                why="empezar de nuevo los pisaría",
-                fix="sigue con --resume auto, o empieza otra con name=otro-nombre",
-            )
+        _require_none(existing, folder)
         return None
     if resume != "auto":
         return _explicit(Path(resume), folder)
     chosen, rejected = latest(folder, PREFIX, KIND)
     for path, error in rejected:
         set_aside(path, error)
+    if rejected and chosen is None:
+        warn("no queda ningún punto de control válido: se empieza desde el principio")
     return chosen
 
 
@@ -58,9 +55,12 @@ def _explicit(path: Path, folder: Path) -> Path:
             why="--resume espera auto o la carpeta de un punto de control",
             fix=f"usa --resume auto, o mira cuáles hay en {folder}",
         )
-    verify(path, KIND)
+    step = cast(int, verify(path, KIND).info["step"])
     path = path.resolve()
-    later = [other for other in list_checkpoints(folder) if checkpoint_step(other) > checkpoint_step(path)]
+    existing = list_checkpoints(folder)
+    if path.parent != folder:
+        _require_none(existing, folder)
+    later = [other for other in existing if checkpoint_step(other) > step]
     if later:
         raise UsageError(
             f"hay puntos de control posteriores a {path.name}: {later[-1].name}",
@@ -71,19 +71,37 @@ def _explicit(path: Path, folder: Path) -> Path:
     return path
 
 
+def _require_none(existing: list[Path], folder: Path) -> None:
+    if existing:
+        raise UsageError(
+            f"la corrida ya tiene {len(existing)} puntos de control",
+            where=str(folder),
+            why="empezar de nuevo los pisaría",
+            fix="sigue con --resume auto, o empieza otra con name=otro-nombre",
+        )
+
+
 def set_aside(path: Path, error: EnlaceError) -> None:
     """Aparta un punto de control dañado, sin borrarlo, y lo dice."""
     target = path.with_name(f"corrupto-{path.name}")
     number = 2
     while target.exists():
         target, number = path.with_name(f"corrupto-{path.name}-{number}"), number + 1
-    path.rename(target)
+    with writing(target):
+        path.rename(target)
     warn(f"{path.name} está dañado y se aparta como {target.name}: {error.what} ({error.where})")
 
 
 def check_compatible(state: TrainingState, checkpoint: Path) -> None:
-    """ConfigError, con cada diferencia, si lo que se reanuda no es la misma corrida."""
+    """ConfigError, con cada diferencia, si no es la misma corrida; UsageError si a una rama no le quedan pasos."""
     saved = read_state(checkpoint)
+    done, steps = saved["counters"]["step"], state.run.train.steps
+    if done >= steps and not state.owns(checkpoint):
+        raise UsageError(
+            f"no queda nada que entrenar: {checkpoint.name} ya tiene {done} pasos y train.steps es {steps}",
+            where=str(checkpoint),
+            fix=f"pon train.steps a más de {done}",
+        )
     before = {**saved["identity"], "environment": saved["environment"]}
     now = {**state.identity(), "environment": state.backend.environment()}
     refused, inexact = [], []

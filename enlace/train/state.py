@@ -1,5 +1,6 @@
 """El estado entero de un entrenamiento: lo que hay que guardar para que reanudar sea exacto."""
 
+import hashlib
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,8 @@ from enlace.train.backends import Backend
 from enlace.train.optim import load_state_tensors, state_tensors
 
 KIND = "checkpoint"
+EMPTY_LOG = Position(bytes=0, sha256=hashlib.sha256().hexdigest())
+_DOCUMENT_KEYS = {"counters", "validation", "scaler", "log", "host_rng", "environment", "identity"}
 
 
 @dataclass
@@ -53,6 +56,10 @@ class TrainingState:
     log: AppendLog
     counters: Counters
     run_dir: Path
+
+    def owns(self, checkpoint: Path) -> bool:
+        """Si el punto de control es de esta corrida; si no, se está ramificando desde otra."""
+        return checkpoint.parent.parent == self.run_dir
 
     def identity(self) -> dict[str, Any]:
         """Lo que hace que dos corridas sean la misma: configuración, datos y tokenizer.
@@ -94,7 +101,7 @@ def capture(state: TrainingState, validation: float | None) -> dict[str, Content
 def restore(state: TrainingState, checkpoint: Path) -> None:
     """Deja modelo, optimizador, escalador, generadores, contadores y registro como estaban en el punto de control.
 
-    El punto de control ya está verificado byte a byte; si aun así le falta una clave, CorruptDataError.
+    El punto de control ya está verificado byte a byte; si aun así no tiene las claves que debe, CorruptDataError.
     """
     document = read_state(checkpoint)
     weights = checkpoint / "model.safetensors"
@@ -106,15 +113,19 @@ def restore(state: TrainingState, checkpoint: Path) -> None:
     if document["scaler"]:
         state.scaler.load_state_dict(document["scaler"])
     state.counters = Counters(**document["counters"])
-    if checkpoint.parent.parent == state.run_dir:
-        state.log.rewind(Position(**document["log"]))
+    # Una rama empieza su propio registro, sin lo que dejara un intento que murió antes de su primer punto de control.
+    state.log.rewind(Position(**document["log"]) if state.owns(checkpoint) else EMPTY_LOG)
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     """El state.json de un punto de control."""
     document = read_json(checkpoint / "state.json")
-    if not isinstance(document, dict):
-        raise CorruptDataError("el estado no es un objeto JSON", where=str(checkpoint / "state.json"))
+    if not isinstance(document, dict) or document.keys() != _DOCUMENT_KEYS:
+        raise CorruptDataError(
+            "el estado no tiene las claves de un punto de control",
+            where=str(checkpoint / "state.json"),
+            fix="reanuda con la versión de ENLACE que lo escribió",
+        )
     return document
 
 

@@ -6,7 +6,6 @@ El orden: comprobar placa, memoria y disco · abrir datos · reanudar si toca ·
 """
 
 import argparse
-import hashlib
 import math
 import shlex
 import sys
@@ -21,7 +20,8 @@ import torch
 from enlace.config import dump, find_run, load_run
 from enlace.config.schema import Run
 from enlace.data import open_data
-from enlace.durable import AppendLog, Position, lock, require_space, sweep, to_json, write_file
+from enlace.durable import AppendLog, lock, require_space, sweep, to_json, write_file
+from enlace.durable.space import writing
 from enlace.errors import EnlaceError, guard
 from enlace.errors.spanish import speak_spanish
 from enlace.model import Transformer
@@ -35,12 +35,10 @@ from enlace.train.preflight import dry_batch, or_out_of_memory, require_memory
 from enlace.train.progress import ProgressDisplay
 from enlace.train.resume import check_compatible, find_checkpoint
 from enlace.train.signals import StopRequest, stop_request
-from enlace.train.state import Counters, TrainingState, capture, restore
+from enlace.train.state import EMPTY_LOG, Counters, TrainingState, capture, restore
 from enlace.train.step import StepResult, optimizer_step
 from enlace.train.tensorboard import TensorBoard
 from enlace.train.validate import bits_per_byte, validation_bits_per_byte
-
-EMPTY_LOG = Position(bytes=0, sha256=hashlib.sha256().hexdigest())
 
 
 def launch(run_path: str, overrides: list[str], *, resume: str | None = None, estimate: bool = False) -> None:
@@ -78,7 +76,8 @@ def train(run: Run, *, resume: str | None = None) -> bool:
     """
     run_dir = (Path(run.runs_dir) / run.name).resolve()
     checkpoints = run_dir / "checkpoints"
-    checkpoints.mkdir(parents=True, exist_ok=True)
+    with writing(checkpoints):
+        checkpoints.mkdir(parents=True, exist_ok=True)
     with lock(run_dir / ".lock"), closing(AppendLog(run_dir / "log.jsonl")) as log:
         sweep(run_dir)
         sweep(checkpoints)
@@ -104,6 +103,7 @@ def train(run: Run, *, resume: str | None = None) -> bool:
 def build_state(run: Run, backend: Backend, run_dir: Path, log: AppendLog) -> TrainingState:
     """Abre los datos y construye modelo y optimizador recién nacidos."""
     data = open_data(run.data, run.model.vocab_size)
+    data.require(run.train.sequence_length)
     model, optimizer = build_model(run, backend)
     return TrainingState(run, backend, data, model, optimizer, backend.scaler(), log, Counters(), run_dir)
 
@@ -140,8 +140,11 @@ def _run_steps(state: TrainingState, stop: StopRequest) -> bool:
             for display in displays:
                 display.show(record)
             writer.raise_failure()
+            if state.counters.consecutive_anomalies >= state.run.train.anomalies.max_consecutive:
+                writer.wait()  # el que se está escribiendo puede ser el último bueno
+                raise _unrecoverable(state, record)
             if stop or _checkpoint_due(state.run, state.counters.step):
-                writer.save(state.counters.step, capture(state, record.get("validation")), _parents(state))
+                writer.save(state.counters.step, capture(state, _finite(record.get("validation"))), _parents(state))
             if stop:
                 _note(state, f"parada por {stop.signal.name if stop.signal else 'petición'}")
                 return state.counters.step == state.run.train.steps
@@ -203,31 +206,40 @@ def _json_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
+def _finite(value: float | str | None) -> float | None:
+    """Lo contrario: el número de una línea del registro, o None si no lo hay o no es finito."""
+    return value if isinstance(value, float) else None
+
+
 def _validate(state: TrainingState, record: dict[str, Any]) -> None:
     score = validation_bits_per_byte(state)
     if score is None:
         return
-    record["validation"] = score
+    record["validation"] = _json_number(score)
     best = state.counters.best
-    if best is None or score < best["bits_per_byte"]:
+    if math.isfinite(score) and (best is None or score < best["bits_per_byte"]):
         state.counters.best = {"step": state.counters.step, "bits_per_byte": score}
 
 
 def _count_anomaly(state: TrainingState, result: StepResult) -> None:
-    """Apunta el paso saltado; con demasiados seguidos para, y dice cuál es el último punto de control bueno."""
+    """Apunta el paso saltado, y cuántos van seguidos."""
     counters = state.counters
     if not result.anomalous:
         counters.consecutive_anomalies = 0
         return
     counters.consecutive_anomalies += 1
     counters.anomalies.append({"step": counters.step, "reason": result.skipped})
-    limit = state.run.train.anomalies.max_consecutive
-    if counters.consecutive_anomalies < limit:
-        return
+
+
+def _unrecoverable(state: TrainingState, record: dict[str, Any]) -> EnlaceError:
+    """El error de demasiados pasos saltados seguidos, con el último punto de control bueno."""
+    counters = state.counters
+    _note(state, f"se para: {counters.consecutive_anomalies} pasos saltados seguidos")
     good = list_checkpoints(state.run_dir / "checkpoints")
-    raise EnlaceError(
-        f"{limit} pasos seguidos sin pérdida o gradiente finitos: la corrida no se recupera sola",
-        where=f"paso {counters.step} ({result.skipped})",
+    return EnlaceError(
+        f"{counters.consecutive_anomalies} pasos seguidos sin pérdida o gradiente finitos: "
+        "la corrida no se recupera sola",
+        where=f"paso {counters.step} ({record['skipped']})",
         why="lo habitual es una tasa de aprendizaje demasiado alta o datos dañados",
         fix=f"último punto de control: {good[-1] if good else 'ninguno'}; "
         f"ramifica desde él con name=otro-nombre, o empieza con una train.optimizer.learning_rate menor",

@@ -22,10 +22,10 @@ def validation_bits_per_byte(state: TrainingState) -> float | None:
     """Bits por byte del modelo en la validación; None si los datos no traen. No toca ningún generador aleatorio."""
     validation: Mixture = state.data.validation
     length = state.run.train.sequence_length
+    if not validation.sources:
+        return None
     available = sum(source.n_samples(length) for source in validation.sources)
     sequences = min(state.run.train.evaluation.sequences, available)
-    if not sequences:
-        return None
     state.model.eval()
     total = torch.zeros((), dtype=torch.float64, device=state.backend.device)
     with torch.no_grad():

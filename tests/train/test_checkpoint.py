@@ -51,6 +51,17 @@ def test_the_best_by_validation_is_kept(tmp_path: Path) -> None:
     assert left == sorted({best["counters"]["best"]["step"], 12})  # type: ignore[index,call-overload]
 
 
+def test_a_copy_beside_with_another_name_is_neither_counted_nor_deleted(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path, train__checkpoints__keep_last=1)
+    assert train(run)
+    folder = Path(run.runs_dir) / run.name / "checkpoints"
+    copy = shutil.copytree(folder / "step-00000012", folder / "step-00000012-copia")
+    longer = tiny_run(tmp_path, train__steps=15, train__checkpoints__keep_last=1, train__schedule__decay_steps=0)
+    assert train(longer, resume="auto")
+    assert copy.is_dir()
+    assert [checkpoint_step(path) for path in list_checkpoints(folder)] == [15]
+
+
 def test_nothing_is_deleted_if_the_newest_is_damaged(tmp_path: Path) -> None:
     run = tiny_run(tmp_path, train__checkpoints__keep_last=99)
     assert train(run)

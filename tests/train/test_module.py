@@ -45,6 +45,8 @@ def test_estimate_prints_the_plan_and_trains_nothing(tmp_path: Path, capsys: pyt
         (["no-existe"], 5, "no existe"),
         (["{run}", "train.stepz=3"], 4, "steps"),
         (["{run}", "train.steps=tres"], 4, "entero"),
+        (["{run}", "train.seed=99999999999999999999"], 4, "train.seed"),
+        (["{run}", "runs_dir={run}"], 1, "no se ha podido escribir"),
         (["{run}", "--resume", "otra/ruta"], 5, "punto de control"),
         (["{run}", "data.sources=[{name: x, path: no/esta, weight: 1.0}]"], 5, "no/esta"),
     ],
@@ -67,6 +69,7 @@ def test_usage_errors_exit_with_two_in_spanish(capsys: pytest.CaptureFixture[str
 
 
 def test_sigterm_exits_with_zero_and_the_command_to_go_on(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "mi carpeta"
     config = write_config(tmp_path, train__steps=100_000, train__checkpoints__every=100_000)
     log = tmp_path / "runs" / "diminuta" / "log.jsonl"
     command = [sys.executable, "-m", "enlace.train.train", str(config)]
@@ -77,7 +80,7 @@ def test_sigterm_exits_with_zero_and_the_command_to_go_on(tmp_path: Path) -> Non
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     message = (tmp_path / "salida").read_text()
-    assert f"Para seguir: enlace train {config} --resume auto" in message
+    assert f"Para seguir: enlace train '{config}' --resume auto" in message
     steps = len(log.read_text().splitlines())
     assert (tmp_path / "runs" / "diminuta" / "checkpoints" / f"step-{steps:08d}").is_dir()
 

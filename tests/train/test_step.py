@@ -141,6 +141,9 @@ def test_too_many_anomalies_in_a_row_stop_the_run_naming_the_last_good_checkpoin
     assert "3 pasos seguidos" in caught.value.what
     assert "step-00000006" in caught.value.fix
     assert caught.value.where.startswith("paso 7")
+    run_dir = tmp_path / "runs" / "diminuta"
+    assert read_log(run_dir / "log.jsonl")[-1]["step"] == 7
+    assert "pasos saltados seguidos" in str(read_log(run_dir / "events.jsonl")[-1]["event"])
 
 
 def test_anomalies_below_the_limit_do_not_add_up_across_good_steps(tmp_path: Path, poison: dict[int, str]) -> None:
