@@ -29,7 +29,7 @@ TREE = re.compile(r"^```text\nenlace/\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Un párrafo, un punto de lista o una fila; lo que da por pendiente todavía no tiene que existir.
 ITEM = re.compile(r"\n(?=- |\||\n)")
 PENDING = re.compile(r"pendiente|\*\*Falta\*\*")
-SHELL = {"cd", "git", "export", "sudo", "eval", "tmux", "cat", "less", "tail"}
+SHELL = {"cd", "git", "export", "sudo", "eval", "tmux", "cat", "less", "tail", "source"}
 # Órdenes que ni entrenan ni tardan: además de entenderse, se ejecutan.
 CHEAP = (("doctor",), ("config", "show"), ("config", "check"), ("completion",), ("--help",), ("--version",))
 DOCTOR_CODES = {0, 3}
@@ -113,7 +113,9 @@ def check_words(shown: Shown) -> None:
     else:
         path = ROOT / program
         assert path.is_file() and os.access(path, os.X_OK), f"no existe o no es ejecutable: {program}"
-        unknown = [word for word in rest if word.startswith("--") and f"{word})" not in path.read_text()]
+        unknown = [
+            word for word in rest if word.startswith("--") and word != "--" and f"{word})" not in path.read_text()
+        ]
         assert unknown == [], f"{program} no tiene {unknown}"
 
 
