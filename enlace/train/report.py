@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, harmonic_mean
 from typing import Any
 
-from enlace.durable import read_log, write_file
+from enlace.durable import read_log, sweep, write_file
 from enlace.errors.numerals import decimal, duration, percent, thousands
 from enlace.train.estimate import Estimate
 from enlace.train.plot import Series, line_chart
@@ -93,6 +93,7 @@ def write_report(
     ]
     title = f"Informe de {name}"
     figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
+    sweep(run_dir / "graficos")
     for figure in figures:
         write_file(run_dir / figure.file, figure.svg.encode())
     write_file(run_dir / "informe.md", render_markdown(title, sections).encode())

@@ -91,3 +91,12 @@ numbers = st.floats(allow_nan=True, allow_infinity=True, width=32)
 def test_any_curve_gives_well_formed_svg_or_nothing(points: list[tuple[int, float]], name: str) -> None:
     svg = line_chart("Curva", [Series("".join(c for c in name if c.isprintable()), points)])
     assert not svg or ElementTree.fromstring(svg).tag.endswith("svg")  # noqa: S314
+
+
+def test_what_a_death_left_among_the_plots_is_swept(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path)
+    leftover = Path(run.runs_dir) / run.name / "graficos" / ".tmp-tasa.svg-4194305-71e1a177-11"
+    leftover.parent.mkdir(parents=True)
+    leftover.write_text("a medias")
+    assert train(run)
+    assert not leftover.exists()
