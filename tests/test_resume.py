@@ -8,6 +8,7 @@ misma corrida sin cortes. torch se importa una vez y cada intento es un `fork`.
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -190,8 +191,8 @@ def test_killed_inside_checkpoint_writes_and_resumed_equals_never_interrupted(
 ) -> None:
     changes: dict[str, Any] = {"train__checkpoints__asynchronous": asynchronous, "train__dropout": 0.1}
     expected, _ = reference(make_run(tmp_path, "entera", **changes))
-    # Un punto de control son unas 40 operaciones: con saltos de 7 se muere en todas sus fases en varias corridas.
-    for fatal in range(3, 250, 1 if long_run else 17):
+    # Una corrida son unas 600 operaciones de disco y un punto de control, unas 40: saltos de 37 recorren sus fases.
+    for fatal in range(3, 600, 1 if long_run else 37):
         run = make_run(tmp_path, f"cortada-{fatal}", **changes)
 
         def mortal_training(run: Run = run, fatal: int = fatal) -> None:
@@ -311,14 +312,26 @@ def test_moved_data_with_the_same_content_is_accepted(tmp_path: Path) -> None:
     assert train(make_run(tmp_path, "movida", data__sources=sources), resume="auto")
 
 
-def test_more_steps_continue_the_same_plateau(tmp_path: Path) -> None:
+def test_more_steps_continue_the_same_plateau(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Con wsd, alargar la corrida desde la meseta es exacto: la meseta no depende del final."""
     flat = {"train__schedule__decay_steps": 0}
     expected, _ = reference(make_run(tmp_path, "larga", **flat, train__steps=STEPS))
     assert train(tiny_run(tmp_path, name="corta", train__steps=STEPS // 2, **flat))
     run = make_run(tmp_path, "corta", **flat)
+    capsys.readouterr()
     assert train(run, resume="auto")
+    assert "la tasa salta" not in capsys.readouterr().err
     assert exact_state(run)["files"] == expected["files"]
+
+
+@pytest.mark.parametrize("kind", ["cosine", "wsd"])
+def test_more_steps_after_the_plateau_say_how_the_rate_jumps(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(tiny_run(tmp_path, name="corta", train__steps=8, train__schedule__kind=kind))
+    capsys.readouterr()
+    assert train(make_run(tmp_path, "corta", train__schedule__kind=kind), resume="auto")
+    assert re.search(r"la tasa salta de \d+ % a \d+ % .* paso 8", capsys.readouterr().err)
 
 
 def test_a_decay_branch_starts_from_any_stable_checkpoint(tmp_path: Path) -> None:

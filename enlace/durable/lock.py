@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from enlace.durable.space import writing
 from enlace.errors import LockedError
 
 _HELD: set[int] = set()
+# El cerrojo de un proceso recién muerto puede tardar un instante en soltarse (un hijo suyo aún sin exec).
+DEAD_OWNER_GRACE = 2.0
 
 
 @contextmanager
@@ -34,24 +37,49 @@ def lock(path: Path) -> Iterator[None]:
         # En un hijo bifurcado el descriptor ya se cerró y su número puede ser de otro fichero.
         if os.getpid() == owner:
             _HELD.discard(descriptor)
+            # Cerrar no basta: un hijo entre su fork y su exec aún comparte el descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
 
 def _acquire(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    deadline = time.monotonic() + DEAD_OWNER_GRACE
+    while not _try(descriptor):
         pid, _, host = os.pread(descriptor, 1024, 0).decode("utf-8", "replace").strip().partition(" ")
+        if _is_dead(pid, host) and time.monotonic() < deadline:
+            time.sleep(0.05)
+            continue
         raise LockedError(
             f"lo está usando el proceso {pid} en {host}"
             if host
             else "lo está usando otro proceso que acaba de empezar",
             where=str(path),
             fix=f"espera a que termine o ciérralo en {host}: kill {pid}" if host else "inténtalo en un momento",
-        ) from None
+        )
     # Solo sirve al mensaje del que llegue después: quien manda es el cerrojo del núcleo.
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_dead(pid: str, host: str) -> bool:
+    """Si el dueño apuntado era de esta máquina y ya no existe."""
+    if host != socket.gethostname() or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # existe y es de otra persona
+    return False
 
 
 def _forget_in_child() -> None:

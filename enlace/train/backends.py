@@ -4,6 +4,7 @@ Contrasta el perfil de `configs/hardware/` con el dispositivo real antes de empe
 lo que depende de la placa: dispositivo, precisión, escalado, aleatoriedad, memoria y pico de cálculo.
 """
 
+import math
 import os
 import random
 import resource
@@ -11,6 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,7 +202,7 @@ class Backend:
         """Bytes libres en la memoria donde se entrena."""
         if self.device.type == "cuda":
             return int(torch.cuda.mem_get_info(self.device)[0])
-        return int(psutil.virtual_memory().available)
+        return int(min(psutil.virtual_memory().available, _container_memory()))
 
     def peak_memory(self) -> int:
         """Bytes que el entrenamiento ha usado como máximo: reservados en GPU; en CPU, residentes sin los de torch."""
@@ -252,6 +254,15 @@ def open_backend(hardware: Hardware, *, seed: int) -> Backend:
 def available_threads() -> int:
     """Hilos que este proceso puede usar de verdad (respeta taskset y los contenedores)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _container_memory(folder: Path = Path("/sys/fs/cgroup")) -> int | float:
+    """Bytes que quedan hasta el límite del contenedor (cgroup v2); infinito si no hay límite."""
+    try:
+        limit = (folder / "memory.max").read_text().strip()
+        return max(0, int(limit) - int((folder / "memory.current").read_text()))
+    except (OSError, ValueError):  # no hay cgroup, o su límite es «max»
+        return math.inf
 
 
 def _peak_resident() -> int:

@@ -66,4 +66,4 @@ def out_of_memory(run: Run, why: str) -> ResourceError:
         f"train.loss_chunk_tokens={max(1, run.train.loss_chunk_tokens // 2)} o un modelo menor "
         f"(include.model; este tiene d_model={run.model.d_model} y {run.model.n_layers} bloques)",
     )
-    return ResourceError("no cabe en memoria", where="lote de prueba", why=why, fix="\n".join(settings))
+    return ResourceError("no cabe en memoria", where=run.hardware.board, why=why, fix="\n".join(settings))

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from enlace.durable import latest, verify
+from enlace.config.schema import Train
+from enlace.durable import DISK, latest, verify
 from enlace.durable.space import writing
 from enlace.errors import ConfigError, EnlaceError, NotFoundError, Problem, UsageError, warn
+from enlace.errors.numerals import percent
 from enlace.train.checkpoint import PREFIX, checkpoint_step, list_checkpoints
+from enlace.train.schedule import learning_rate_factor
 from enlace.train.state import KIND, TrainingState, read_state
 
 # Lo único que puede cambiar al reanudar: no toca ni un número de los pasos ya dados.
@@ -88,7 +91,8 @@ def set_aside(path: Path, error: EnlaceError) -> None:
     while target.exists():
         target, number = path.with_name(f"corrupto-{path.name}-{number}"), number + 1
     with writing(target):
-        path.rename(target)
+        DISK.rename(path, target)
+        DISK.fsync_dir(path.parent)
     warn(f"{path.name} está dañado y se aparta como {target.name}: {error.what} ({error.where})")
 
 
@@ -118,6 +122,16 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
         )
     if inexact:
         warn("la reanudación no será exacta bit a bit, porque ha cambiado " + "; ".join(inexact))
+    _warn_of_a_jump(Train.model_validate(saved["identity"]["config"]["train"]), state.run.train, done)
+
+
+def _warn_of_a_jump(before: Train, now: Train, done: int) -> None:
+    """Cambiar los pasos es exacto en la meseta de wsd; en pleno coseno o descenso, la tasa da un salto."""
+    step = max(0, done - 1)
+    old = learning_rate_factor(before.schedule, step, before.steps)
+    new = learning_rate_factor(now.schedule, step, now.steps)
+    if old != new:
+        warn(f"con los pasos nuevos la tasa salta de {percent(old)} a {percent(new)} de la máxima en el paso {done}")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:

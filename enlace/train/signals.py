@@ -1,11 +1,14 @@
 """SIGTERM y Ctrl-C: terminar el paso, guardar y decir cómo seguir. La segunda vez, parar ya."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STDERR = 2
+NOTICE = "\naviso: se acaba el paso y se guarda; una segunda señal para ya, sin guardar\n".encode()
 
 
 class StopRequest:
@@ -21,6 +24,8 @@ class StopRequest:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
+        # os.write y no print: una señal puede llegar en mitad de otro print.
+        os.write(STDERR, NOTICE)
 
 
 @contextmanager

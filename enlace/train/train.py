@@ -94,7 +94,7 @@ def train(run: Run, *, resume: str | None = None) -> bool:
         write_file(run_dir / "plan.json", to_json(plan.to_json()))
         print(render_estimate(run, plan), file=sys.stderr, flush=True)
         with stop_request() as stop:
-            finished = _run_steps(state, stop)
+            finished = or_out_of_memory(run, lambda: _run_steps(state, stop))
         if finished:
             finish(state, plan)
     return finished

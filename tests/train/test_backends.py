@@ -1,5 +1,7 @@
 """El perfil se contrasta con la placa antes de empezar; los picos son los de la placa o no son."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,3 +122,17 @@ def test_seeds_make_the_generators_repeatable() -> None:
     first = backends.torch.rand(3) if backends.open_backend(cpu, seed=5) else None
     second = backends.torch.rand(3) if backends.open_backend(cpu, seed=5) else None
     assert first is not None and second is not None and backends.torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("limit", "current", "left"),
+    [("1000", "300", 700), ("1000", "1200", 0), ("max", "300", math.inf), ("?", "300", math.inf)],
+)
+def test_the_memory_limit_of_a_container_counts(limit: str, current: str, left: float, tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text(f"{limit}\n")
+    (tmp_path / "memory.current").write_text(f"{current}\n")
+    assert backends._container_memory(tmp_path) == left
+
+
+def test_without_a_container_there_is_no_limit(tmp_path: Path) -> None:
+    assert backends._container_memory(tmp_path) == math.inf

@@ -80,6 +80,7 @@ def test_sigterm_exits_with_zero_and_the_command_to_go_on(tmp_path: Path) -> Non
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     message = (tmp_path / "salida").read_text()
+    assert "se acaba el paso y se guarda" in message
     assert f"Para seguir: enlace train '{config}' --resume auto" in message
     steps = len(log.read_text().splitlines())
     assert (tmp_path / "runs" / "diminuta" / "checkpoints" / f"step-{steps:08d}").is_dir()
