@@ -93,6 +93,9 @@ Modelo de lenguaje en español entrenado desde cero con ENLACE (grafo denso de Q
 - entrenamiento: {bits(results.train_bits_per_byte)}
 {rows}
 
+Con `transformers` se abre como `Qwen3ForCausalLM`; cada texto empieza por `<|endoftext|>`, que hay que poner delante
+del prompt porque así empezaba cada documento al entrenar.
+
 ## Límites
 
 Solo predice texto: no ha aprendido a conversar, no sabe hechos y puede escribir cosas falsas u ofensivas.

@@ -113,7 +113,8 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
         if _within(key, CHANGES_NUMBERS):
             inexact.append(f"{key}: {_written(old)} → {_written(new)}")
         elif not _within(key, MAY_CHANGE):
-            refused.append(Problem(checkpoint.name, key, f"antes {_written(old)}, ahora {_written(new)}"))
+            hint = "Los textos ya no son los mismos." if key.startswith("data.") else ""
+            refused.append(Problem(checkpoint.name, key, f"antes {_written(old)}, ahora {_written(new)}.", hint))
     if refused:
         raise ConfigError(
             refused,

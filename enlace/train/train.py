@@ -74,6 +74,9 @@ def train(run: Run, *, resume: str | None = None) -> bool:
     Deja `runs_dir/name/` con config.yaml, log.jsonl, checkpoints/, model/ e informe. Levanta la EnlaceError que
     toque según lo que falle; el último punto de control bueno queda siempre.
     """
+    backend = open_backend(run.hardware, seed=run.train.seed)
+    plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=None)
+    require_memory(run, plan.memory, backend.available_memory())
     run_dir = (Path(run.runs_dir) / run.name).resolve()
     checkpoints = run_dir / "checkpoints"
     with writing(checkpoints):
@@ -82,9 +85,6 @@ def train(run: Run, *, resume: str | None = None) -> bool:
         sweep(run_dir)
         sweep(checkpoints)
         checkpoint = find_checkpoint(checkpoints, resume)
-        backend = open_backend(run.hardware, seed=run.train.seed)
-        plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=None)
-        require_memory(run, plan.memory, backend.available_memory())
         require_space(run_dir, _missing_bytes(plan, checkpoints))
         state = build_state(run, backend, run_dir, log)
         _start_from(state, checkpoint)
