@@ -61,7 +61,10 @@ def replace(
     info: Mapping[str, Json] = {},
     disk: Disk = DISK,
 ) -> Manifest:
-    """Como `publish`, pero lo que hubiera en `path` se sustituye, y solo cuando lo nuevo ya está entero en el disco."""
+    """Como `publish`, pero lo que hubiera en `path` se sustituye, y solo cuando lo nuevo ya está entero en el disco.
+
+    Entre quitar lo viejo y poner lo nuevo hay un instante sin `path`: quien lo use debe poder volver a publicarlo.
+    """
     staged = staging_path(path, "tmp")
     manifest = publish(staged, files, kind=kind, parents=parents, info=info, disk=disk)
     if os.path.lexists(path):
