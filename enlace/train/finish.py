@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enlace.durable import Content, read_log, replace, verify
+from enlace.errors import EnlaceError
 from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
 from enlace.model.directory import KIND as MODEL_KIND
@@ -51,7 +52,10 @@ def _sample(state: TrainingState) -> str:
     """Un párrafo con lo que dice la capa `sample`, o por qué no lo hay."""
     if state.run.data.kind != "bytes":
         return "(sin muestra: estos shards no traen su tokenizer)"
-    return state.run.sample.prompt + "".join(generate_text(state.model, ByteTokenizer(), state.run.sample))
+    try:
+        return state.run.sample.prompt + "".join(generate_text(state.model, ByteTokenizer(), state.run.sample))
+    except EnlaceError as error:  # un modelo con valores no finitos también merece su informe
+        return f"(sin muestra: {error.what})"
 
 
 def _facts(state: TrainingState, plan: Estimate) -> Facts:

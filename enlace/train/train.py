@@ -95,8 +95,8 @@ def train(run: Run, *, resume: str | None = None) -> bool:
         print(render_estimate(run, plan), file=sys.stderr, flush=True)
         with stop_request() as stop:
             finished = or_out_of_memory(run, lambda: _run_steps(state, stop))
-        if finished:
-            finish(state, plan)
+            if finished:
+                finish(state, plan)
     return finished
 
 

@@ -1,17 +1,23 @@
 """El informe sale de lo que quedó en disco, en los dos formatos, y dice la verdad."""
 
+import math
 import re
 import shlex
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enlace.durable import read_json, read_log
 from enlace.errors.numerals import decimal
+from enlace.model import Transformer
+from enlace.train import finish as finish_module
 from enlace.train.plot import MAX_POINTS, Series, line_chart, thin
 from enlace.train.train import train
 from tests.tiny import tiny_run
@@ -100,3 +106,17 @@ def test_what_a_death_left_among_the_plots_is_swept(tmp_path: Path) -> None:
     leftover.write_text("a medias")
     assert train(run)
     assert not leftover.exists()
+
+
+def test_a_model_with_non_finite_weights_still_gets_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tiny_run(tmp_path)
+    real = finish_module.generate_text
+
+    def ruined(model: Transformer, *arguments: Any) -> Iterator[str]:
+        with torch.no_grad():
+            model.head_weight.fill_(math.nan)
+        return real(model, *arguments)
+
+    monkeypatch.setattr(finish_module, "generate_text", ruined)
+    assert train(run)
+    assert "(sin muestra: el modelo da valores no finitos)" in (tmp_path / "runs" / run.name / "informe.md").read_text()
