@@ -20,7 +20,7 @@ from enlace.corpus.folder import read_folder, text_files
 from enlace.corpus.gutenberg import read_books
 from enlace.corpus.help_pages import read_pages
 from enlace.corpus.sword import read_module
-from enlace.durable import Json, Manifest, publish, remove, sweep, verify
+from enlace.durable import Json, Manifest, publish, sweep, verify
 from enlace.durable.manifest import MANIFEST
 from enlace.errors import EnlaceError, RefusedError, guard
 from enlace.errors.numerals import decimal, thousands
@@ -61,8 +61,8 @@ ORIGINS: Mapping[str, Origin] = {
 def build(origin: Origin, folder: Path, target: Path, *, replace: bool) -> Manifest:
     """Lee los documentos de `folder` y los publica en `target`; con `replace` sustituye lo que hubiera.
 
-    Lo anterior no se toca hasta que lo nuevo está leído. EnlaceError si no hay dos documentos: sin ellos no se
-    puede apartar ninguno para validar.
+    Lo anterior no se toca hasta que lo nuevo está entero en el disco. EnlaceError si no hay dos documentos: sin ellos
+    no se puede apartar ninguno para validar.
     """
     documents = origin.read(folder)
     if len(documents) < 2:
@@ -73,21 +73,20 @@ def build(origin: Origin, folder: Path, target: Path, *, replace: bool) -> Manif
             fix="añade más textos; los ficheros largos se parten solos",
         )
     sweep(target.parent)
-    if replace and target.exists():
-        _remove_published(target)
+    if replace:
+        _require_published(target)
     files = {"documents.jsonl.zst": to_jsonl_zst(documents)}
-    return publish(target, files, kind=KIND, info=_provenance(origin, documents, folder))
+    return publish(target, files, kind=KIND, info=_provenance(origin, documents, folder), overwrite=replace)
 
 
-def _remove_published(target: Path) -> None:
-    if not (target / MANIFEST).exists():
+def _require_published(target: Path) -> None:
+    if target.exists() and not (target / MANIFEST).exists():
         raise RefusedError(
             "no se borra una carpeta que no ha escrito ENLACE",
             where=str(target),
             why=f"no tiene {MANIFEST}: podrían ser textos tuyos",
             fix="llévala a otro sitio y repite la orden",
         )
-    remove(target)
 
 
 def _provenance(origin: Origin, documents: list[Document], folder: Path) -> dict[str, Json]:

@@ -1,6 +1,6 @@
 """Lo único que escribe bytes importantes: enteros, comprobables y a prueba de cortes, o no los escribe."""
 
-from enlace.durable.artifact import latest, publish, replace, verify
+from enlace.durable.artifact import latest, publish, verify
 from enlace.durable.canonical import Json, read_json, to_json
 from enlace.durable.disk import DISK, Buffer, Disk
 from enlace.durable.file import Content, FileEntry, write_file
@@ -26,7 +26,6 @@ __all__ = [
     "read_json",
     "read_log",
     "remove",
-    "replace",
     "require_space",
     "sweep",
     "to_json",

@@ -24,53 +24,36 @@ def publish(
     kind: str,
     parents: Mapping[str, str] = {},
     info: Mapping[str, Json] = {},
+    overwrite: bool = False,
     disk: Disk = DISK,
 ) -> Manifest:
     """Escribe la carpeta `path` entera, con su manifiesto, o no deja nada; al volver, está a salvo de un corte.
 
     Los contenidos iterables se resumen mientras se escriben, sin otra copia en memoria. Se puede llamar desde
-    varios hilos. ResourceError si no hay sitio; EnlaceError si el disco falla o `path` ya existe; ValueError si un
-    nombre no cuelga directamente de la carpeta o `info` no cabe en JSON.
+    varios hilos. Con `overwrite`, lo que hubiera en `path` se quita solo cuando lo nuevo ya está entero en el disco;
+    entre quitarlo y poner lo nuevo hay un instante sin `path`: es para lo que se puede volver a publicar.
+    ResourceError si no hay sitio; EnlaceError si el disco falla o `path` ya existe; ValueError si un nombre no cuelga
+    directamente de la carpeta o `info` no cabe en JSON.
     """
     for name in files:
         if not is_plain_name(name):
             raise ValueError(f"«{name}» no vale como nombre de fichero de un artefacto")
     with writing(path):
         make_folders(path.parent, disk)
-        if os.path.lexists(path):
+        if os.path.lexists(path) and not overwrite:
             raise EnlaceError(
                 "ya existe y un artefacto no se sobrescribe", where=str(path), fix="bórralo antes o usa otro nombre"
             )
         staged = staging_path(path, "tmp")
         try:
             manifest = _stage(staged, files, kind, parents, info, disk)
+            if overwrite and os.path.lexists(path):
+                remove(path, disk=disk)
             _commit(staged, path, disk)
         except BaseException:
             with contextlib.suppress(OSError):  # importa el primer fallo; lo que quede lo barre `sweep`
                 delete_tree(staged, disk)
             raise
-    return manifest
-
-
-def replace(
-    path: Path,
-    files: Mapping[str, Content],
-    *,
-    kind: str,
-    parents: Mapping[str, str] = {},
-    info: Mapping[str, Json] = {},
-    disk: Disk = DISK,
-) -> Manifest:
-    """Como `publish`, pero lo que hubiera en `path` se sustituye, y solo cuando lo nuevo ya está entero en el disco.
-
-    Entre quitar lo viejo y poner lo nuevo hay un instante sin `path`: quien lo use debe poder volver a publicarlo.
-    """
-    staged = staging_path(path, "tmp")
-    manifest = publish(staged, files, kind=kind, parents=parents, info=info, disk=disk)
-    if os.path.lexists(path):
-        remove(path, disk=disk)
-    with writing(path):
-        _commit(staged, path, disk)
     return manifest
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from enlace.durable.disk import DISK, make_folders
 from enlace.durable.space import writing
+from enlace.durable.staging import is_alive
 from enlace.errors import LockedError
 
 _HELD: set[int] = set()
@@ -71,15 +72,7 @@ def _try(descriptor: int) -> bool:
 
 def _is_dead(pid: str, host: str) -> bool:
     """Si el dueño apuntado era de esta máquina y ya no existe."""
-    if host != socket.gethostname() or not pid.isdigit():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass  # existe y es de otra persona
-    return False
+    return host == socket.gethostname() and pid.isdigit() and not is_alive(int(pid))
 
 
 def _forget_in_child() -> None:

@@ -77,10 +77,11 @@ def _is_leftover(name: str) -> bool:
     pid = int(match["pid"])
     if pid == os.getpid():
         return match["session"] != _SESSION
-    return not _is_alive(pid)
+    return not is_alive(pid)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Si existe ese proceso en esta máquina, sea de quien sea."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

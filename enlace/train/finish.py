@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from enlace.durable import Content, read_log, replace, verify
+from enlace.durable import Content, publish, read_log, verify
 from enlace.errors import EnlaceError
 from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
@@ -31,7 +31,7 @@ def finish(state: TrainingState, plan: Estimate) -> None:
     _publish_model(state, _card(state, results, facts))
     sample = _sample(state)
     command = shlex.join(["enlace", "train", str(state.run_dir / "config.yaml"), f"name={state.run.name}-repetida"])
-    write_report(state.run_dir, f"la corrida «{state.run.name}»", results, facts, sample, command)
+    write_report(state.run_dir, f"la corrida «{state.run.name}»", log, results, facts, sample, command)
     print(_summary(state.run_dir, results, sample), file=sys.stderr)
 
 
@@ -40,7 +40,8 @@ def _publish_model(state: TrainingState, card: str) -> None:
     generation = generation_config(state.run.sample, ByteTokenizer.end_of_text)
     files: Mapping[str, Content] = model_files(state.model, _tokenizer_files(state), generation, card=card)
     parents = {"checkpoint": checkpoint.sha256, **checkpoint.parents}
-    replace(state.run_dir / "model", files, kind=MODEL_KIND, parents=parents, info={"step": state.counters.step})
+    info = {"step": state.counters.step}
+    publish(state.run_dir / "model", files, kind=MODEL_KIND, parents=parents, info=info, overwrite=True)
 
 
 def _tokenizer_files(state: TrainingState) -> Mapping[str, bytes]:

@@ -79,10 +79,9 @@ def summarize(log: Log, *, seconds: float, plan: Estimate, best: dict[str, Any] 
 
 
 def write_report(
-    run_dir: Path, name: str, results: Results, facts: Sequence[tuple[str, str]], sample: str, command: str
+    run_dir: Path, name: str, log: Log, results: Results, facts: Sequence[tuple[str, str]], sample: str, command: str
 ) -> None:
     """Escribe informe.html (un solo fichero) e informe.md (con los gráficos al lado) en la carpeta de la corrida."""
-    log = read_log(run_dir / "log.jsonl")
     sections = [
         Section("Resultado", [Table(_result_rows(results)), Text(sample)]),
         Section("Curvas", _figures(log)),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from enlace.config.schema import Run
 from enlace.model import Transformer
-from enlace.model.loss import IGNORE, chunked_cross_entropy
+from enlace.model.loss import chunked_cross_entropy
 from enlace.train.backends import Backend
 from enlace.train.optim import set_learning_rate
 from enlace.train.schedule import learning_rate_factor
@@ -61,7 +61,7 @@ def accumulate_gradients(state: TrainingState, batch_BT: NDArray[np.uint16]) -> 
     Se normaliza por los tokens objetivo del lote entero, no por la media de las medias de cada pasada.
     """
     tokens_BT = torch.from_numpy(batch_BT.astype(np.int64)).to(state.backend.device, non_blocking=True)
-    targets = int((tokens_BT[:, 1:] != IGNORE).sum())
+    targets = tokens_BT[:, 1:].numel()  # sin mirar los valores: contar en la GPU obligaría a esperarla
     totals = torch.zeros(2, dtype=torch.float64, device=state.backend.device)
     for micro_BT in torch.split(tokens_BT, state.run.micro_batch_size):
         nll, z_loss = forward_loss(state.run, state.backend, state.model, micro_BT)

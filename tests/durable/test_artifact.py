@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enlace.durable import latest, publish, replace, sweep, to_json, verify
+from enlace.durable import latest, publish, sweep, to_json, verify
 from enlace.durable.manifest import encode_manifest
 from enlace.errors import CorruptDataError, EnlaceError, NotFoundError, ResourceError
 
@@ -215,7 +215,7 @@ def test_identical_content_has_a_different_identity_only_by_its_manifest(tmp_pat
 def test_replacing_swaps_the_old_for_the_new(tmp_path: Path) -> None:
     path = tmp_path / "model"
     for content in (b"viejo", b"nuevo"):
-        assert replace(path, {"x": content}, kind="model") == verify(path, "model")
+        assert publish(path, {"x": content}, kind="model", overwrite=True) == verify(path, "model")
         assert (path / "x").read_bytes() == content
     assert [place.name for place in tmp_path.iterdir()] == ["model"]
 
@@ -226,8 +226,8 @@ def test_a_replacement_that_does_not_fit_leaves_the_old_one(tmp_path: Path) -> N
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "model"
-    replace(path, {"x": b"viejo"}, kind="model")
+    publish(path, {"x": b"viejo"}, kind="model", overwrite=True)
     with pytest.raises(ResourceError):
-        replace(path, {"x": too_much()}, kind="model")
+        publish(path, {"x": too_much()}, kind="model", overwrite=True)
     verify(path, "model")
     assert [place.name for place in tmp_path.iterdir()] == ["model"]
