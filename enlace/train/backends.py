@@ -193,6 +193,11 @@ class Backend:
         """Escalador de la pérdida (Micikevicius y otros, 2018); apagado es transparente."""
         return GradScaler(self.device.type, enabled=self.hardware.grad_scaler)
 
+    @property
+    def orthogonalization_dtype(self) -> torch.dtype:
+        """Tipo en que Muon ortogonaliza: float16 se desbordaría."""
+        return torch.bfloat16 if self.hardware.dtype == "bfloat16" else torch.float32
+
     def synchronize(self) -> None:
         """Espera a que el dispositivo acabe, para medir tiempos de verdad."""
         if self.device.type == "cuda":

@@ -1,69 +1,110 @@
-"""AdamW con sus grupos, y su estado como tensores con nombre (sin pickle)."""
+"""Los optimizadores y sus grupos, y su estado como tensores con nombre (sin pickle)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from enlace.config.schema import Optimizer as OptimizerConfig
 from enlace.errors import CorruptDataError
+from enlace.train.muon import Muon
 
-_STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")
+Optimizers = Sequence[torch.optim.Optimizer]
 
 
-def build_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
-    """AdamW fundido con dos grupos: las matrices decaen; embeddings, normas y escalares no.
+@dataclass(frozen=True)
+class ParameterGroups:
+    """Los parámetros por su papel. Un embedding atado a la cabeza está una sola vez, como embedding."""
 
-    El estado nace aquí, no en el primer paso: así el lote de prueba ya ocupa la memoria de verdad.
+    matrices: list[nn.Parameter]
+    embedding: list[nn.Parameter]
+    head: list[nn.Parameter]
+    norms: list[nn.Parameter]
+
+
+def group_parameters(model: nn.Module) -> ParameterGroups:
+    """Reparte los parámetros del Transformer por su nombre y su forma."""
+    groups = ParameterGroups([], [], [], [])
+    for name, parameter in model.named_parameters():
+        if parameter.ndim < 2:
+            groups.norms.append(parameter)
+        elif name.endswith("embed_tokens.weight"):
+            groups.embedding.append(parameter)
+        elif name.endswith("lm_head.weight"):
+            groups.head.append(parameter)
+        else:
+            groups.matrices.append(parameter)
+    return groups
+
+
+def build_optimizers(model: nn.Module, config: OptimizerConfig, *, muon_dtype: torch.dtype) -> Optimizers:
+    """AdamW fundido con una tasa por grupo; si la receta lo dice, las matrices van con Muon.
+
+    Solo las matrices y la cabeza suelta decaen. muon_dtype: tipo en que Muon ortogonaliza en esta placa.
     """
-    decayed, plain = split_parameters(model)
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": plain, "weight_decay": 0.0},
+    groups = group_parameters(model)
+    adamw = [
+        (groups.embedding, config.embedding_learning_rate, 0.0),
+        (groups.head, config.head_learning_rate, config.weight_decay),
+        (groups.norms, config.norm_learning_rate, 0.0),
     ]
-    optimizer = torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+    if config.muon is None:
+        adamw.insert(0, (groups.matrices, config.learning_rate, config.weight_decay))
+        return (_adamw(adamw, config),)
+    muon = Muon(
+        groups.matrices,
         lr=config.learning_rate,
+        momentum=config.muon.momentum,
+        weight_decay=config.weight_decay,
+        ns_steps=config.muon.ns_steps,
+        dtype=muon_dtype,
+    )
+    return _remembering_peak(muon), _adamw(adamw, config)
+
+
+def _adamw(groups: list[tuple[list[nn.Parameter], float, float]], config: OptimizerConfig) -> torch.optim.Optimizer:
+    """AdamW con su estado ya creado, no en el primer paso: así el lote de prueba ya ocupa la memoria de verdad."""
+    optimizer = torch.optim.AdamW(
+        [{"params": params, "lr": rate, "weight_decay": decay} for params, rate, decay in groups if params],
         betas=(config.beta1, config.beta2),
         eps=config.eps,
         fused=True,
     )
-    for parameter in (*decayed, *plain):
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
-        }
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            optimizer.state[parameter] = {
+                "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+    return _remembering_peak(optimizer)
+
+
+def _remembering_peak(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    for group in optimizer.param_groups:
+        group["peak_lr"] = group["lr"]
     return optimizer
 
 
-def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """(los que decaen, los que no). Un peso compartido aparece una vez, como embedding."""
-    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    decayed: list[nn.Parameter] = []
-    plain: list[nn.Parameter] = []
-    for parameter in model.parameters():
-        is_matrix = parameter.ndim >= 2 and id(parameter) not in embeddings
-        (decayed if is_matrix else plain).append(parameter)
-    return decayed, plain
+def scale_learning_rates(optimizers: Optimizers, factor: float) -> None:
+    """Pone cada grupo a esa fracción de su tasa máxima."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["peak_lr"] * factor
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Fija la misma tasa en todos los grupos."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def state_tensors(optimizer: torch.optim.Optimizer, names: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
-    """El estado del optimizador con nombres `parámetro.clave`, listo para safetensors."""
-    return {f"{name}.{key}": optimizer.state[parameter][key] for name, parameter in names for key in _STATE_KEYS}
+def state_tensors(optimizers: Optimizers, names: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
+    """El estado de los optimizadores con nombres `parámetro.clave`, listo para safetensors."""
+    states = {id(parameter): state for each in optimizers for parameter, state in each.state.items()}
+    return {f"{name}.{key}": value for name, parameter in names for key, value in states[id(parameter)].items()}
 
 
 def load_state_tensors(
-    optimizer: torch.optim.Optimizer, names: Iterable[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
+    optimizers: Optimizers, names: Iterable[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Copia en el optimizador lo que dio `state_tensors`. CorruptDataError si falta o sobra algo."""
-    expected = state_tensors(optimizer, names)
+    """Copia en los optimizadores lo que dio `state_tensors`. CorruptDataError si falta o sobra algo."""
+    expected = state_tensors(optimizers, names)
     if expected.keys() != tensors.keys():
         different = ", ".join(sorted(expected.keys() ^ tensors.keys())[:3])
         raise CorruptDataError(

@@ -18,10 +18,10 @@ Result = TypeVar("Result")
 MEASURING_SECONDS, MOST_PASSES = 0.5, 5
 
 
-def dry_batch(run: Run, backend: Backend, model: Transformer, optimizer: torch.optim.Optimizer) -> float:
+def dry_batch(run: Run, backend: Backend, model: Transformer) -> float:
     """Pasa adelante y atrás, dos veces o más, el mayor lote que se usará; devuelve los segundos de la más rápida.
 
-    El optimizador ya tiene su estado en memoria, así que este es el pico de verdad. No cambia pesos, generadores
+    Los optimizadores ya tienen su estado en memoria, así que este es el pico de verdad. No cambia pesos, generadores
     ni datos. ResourceError con tres ajustes concretos si no cabe.
     """
     shape = (run.micro_batch_size, run.train.sequence_length + 1)
@@ -43,7 +43,7 @@ def dry_batch(run: Run, backend: Backend, model: Transformer, optimizer: torch.o
         return min(seconds[1:])
 
     seconds = or_out_of_memory(run, fastest)
-    optimizer.zero_grad(set_to_none=True)
+    model.zero_grad(set_to_none=True)
     backend.set_rng_tensors(rng)
     return seconds
 

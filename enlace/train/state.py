@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.amp.grad_scaler import GradScaler
 
@@ -19,7 +18,7 @@ from enlace.errors import CorruptDataError
 from enlace.model import Transformer
 from enlace.model.weights import load_weights, read_tensors, tensor_chunks
 from enlace.train.backends import Backend
-from enlace.train.optim import load_state_tensors, state_tensors
+from enlace.train.optim import Optimizers, load_state_tensors, state_tensors
 
 KIND = "checkpoint"
 EMPTY_LOG = Position(bytes=0, sha256=hashlib.sha256().hexdigest())
@@ -51,7 +50,7 @@ class TrainingState:
     backend: Backend
     data: Dataset
     model: Transformer
-    optimizer: torch.optim.Optimizer
+    optimizers: Optimizers
     scaler: GradScaler
     log: AppendLog
     counters: Counters
@@ -92,7 +91,7 @@ def capture(state: TrainingState, validation: float | None) -> dict[str, Content
     names = list(state.model.named_parameters())
     return {
         "model.safetensors": tensor_chunks(_copy(state.model.state_dict())),
-        "optimizer.safetensors": tensor_chunks(_copy(state_tensors(state.optimizer, names))),
+        "optimizer.safetensors": tensor_chunks(_copy(state_tensors(state.optimizers, names))),
         "rng.safetensors": tensor_chunks(_copy(state.backend.rng_tensors())),
         "state.json": to_json(document),
     }
@@ -107,7 +106,7 @@ def restore(state: TrainingState, checkpoint: Path) -> None:
     weights = checkpoint / "model.safetensors"
     load_weights(state.model, read_tensors(weights), where=str(weights))
     names = list(state.model.named_parameters())
-    load_state_tensors(state.optimizer, names, read_tensors(checkpoint / "optimizer.safetensors"))
+    load_state_tensors(state.optimizers, names, read_tensors(checkpoint / "optimizer.safetensors"))
     state.backend.set_rng_tensors(read_tensors(checkpoint / "rng.safetensors"))
     _set_host_rng(document["host_rng"])
     if document["scaler"]:

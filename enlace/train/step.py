@@ -12,7 +12,7 @@ from enlace.config.schema import Run
 from enlace.model import Transformer
 from enlace.model.loss import chunked_cross_entropy
 from enlace.train.backends import Backend
-from enlace.train.optim import set_learning_rate
+from enlace.train.optim import scale_learning_rates
 from enlace.train.schedule import learning_rate_factor
 from enlace.train.state import TrainingState
 
@@ -40,19 +40,21 @@ class StepResult:
 def optimizer_step(state: TrainingState) -> StepResult:
     """Consume el lote siguiente y actualiza los pesos, salvo que la pérdida o el gradiente no sean finitos."""
     train, counters = state.run.train, state.counters
-    rate = train.optimizer.learning_rate * learning_rate_factor(train.schedule, counters.step, train.steps)
-    set_learning_rate(state.optimizer, rate)
+    factor = learning_rate_factor(train.schedule, counters.step, train.steps)
+    scale_learning_rates(state.optimizers, factor)
     batch = state.data.train.batch(counters.samples, train.batch_size, train.sequence_length, train.seed)
     loss, z_loss = accumulate_gradients(state, batch)
     scale = state.scaler.get_scale()
-    state.scaler.unscale_(state.optimizer)
+    for optimizer in state.optimizers:
+        state.scaler.unscale_(optimizer)
     norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), train.grad_clip))
     skipped = _reason_to_skip(loss, norm, scale, scaled=state.scaler.is_enabled())
-    if skipped is None:
-        state.scaler.step(state.optimizer)
+    for optimizer in state.optimizers:
+        if skipped is None:
+            state.scaler.step(optimizer)
+        optimizer.zero_grad(set_to_none=True)
     state.scaler.update()
-    state.optimizer.zero_grad(set_to_none=True)
-    return StepResult(loss, z_loss, norm, rate, scale, skipped)
+    return StepResult(loss, z_loss, norm, train.optimizer.learning_rate * factor, scale, skipped)
 
 
 def accumulate_gradients(state: TrainingState, batch_BT: NDArray[np.uint16]) -> tuple[float, float]:

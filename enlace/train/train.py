@@ -30,7 +30,7 @@ from enlace.train.backends import Backend, board_named, inspect_device, open_bac
 from enlace.train.checkpoint import CheckpointWriter, list_checkpoints
 from enlace.train.estimate import Estimate, estimate_run, render_estimate
 from enlace.train.finish import finish
-from enlace.train.optim import build_optimizer
+from enlace.train.optim import Optimizers, build_optimizers
 from enlace.train.preflight import dry_batch, or_out_of_memory, require_memory
 from enlace.train.progress import ProgressDisplay
 from enlace.train.resume import check_compatible, find_checkpoint
@@ -64,8 +64,8 @@ def estimate_only(run: Run) -> Estimate:
     plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=None)
     if plan.memory.total > backend.available_memory():
         return plan
-    model, optimizer = build_model(run, backend)
-    return estimate_run(run, peak_flops=backend.peak_flops, measured_pass=dry_batch(run, backend, model, optimizer))
+    model, _optimizers = build_model(run, backend)  # su estado también ocupa memoria mientras se mide
+    return estimate_run(run, peak_flops=backend.peak_flops, measured_pass=dry_batch(run, backend, model))
 
 
 def train(run: Run, *, resume: str | None = None) -> bool:
@@ -88,7 +88,7 @@ def train(run: Run, *, resume: str | None = None) -> bool:
         require_space(run_dir, _missing_bytes(plan, checkpoints))
         state = build_state(run, backend, run_dir, log)
         _start_from(state, checkpoint)
-        measured = dry_batch(run, backend, state.model, state.optimizer)
+        measured = dry_batch(run, backend, state.model)
         plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=measured)
         write_file(run_dir / "config.yaml", dump(run).encode())
         write_file(run_dir / "plan.json", to_json(plan.to_json()))
@@ -101,21 +101,21 @@ def train(run: Run, *, resume: str | None = None) -> bool:
 
 
 def build_state(run: Run, backend: Backend, run_dir: Path, log: AppendLog) -> TrainingState:
-    """Abre los datos y construye modelo y optimizador recién nacidos."""
+    """Abre los datos y construye modelo y optimizadores recién nacidos."""
     data = open_data(run.data, run.model.vocab_size)
     data.require(run.train.sequence_length)
-    model, optimizer = build_model(run, backend)
-    return TrainingState(run, backend, data, model, optimizer, backend.scaler(), log, Counters(), run_dir)
+    model, optimizers = build_model(run, backend)
+    return TrainingState(run, backend, data, model, optimizers, backend.scaler(), log, Counters(), run_dir)
 
 
-def build_model(run: Run, backend: Backend) -> tuple[Transformer, torch.optim.AdamW]:
-    """Modelo inicializado con la semilla de la corrida, en el dispositivo, y su optimizador."""
+def build_model(run: Run, backend: Backend) -> tuple[Transformer, Optimizers]:
+    """Modelo inicializado con la semilla de la corrida, en el dispositivo, y sus optimizadores."""
 
-    def build() -> tuple[Transformer, torch.optim.AdamW]:
+    def build() -> tuple[Transformer, Optimizers]:
         model = Transformer(run.model, attention=run.hardware.attention, dropout=run.train.dropout)
         model.init_weights(torch.Generator().manual_seed(run.train.seed))
         model.to(backend.device).train()
-        return model, build_optimizer(model, run.train.optimizer)
+        return model, build_optimizers(model, run.train.optimizer, muon_dtype=backend.orthogonalization_dtype)
 
     return or_out_of_memory(run, build)
 

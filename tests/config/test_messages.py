@@ -59,13 +59,13 @@ EDITS = [
         "configs/train/smoke.yaml:5: «train.steps»: tiene que ser mayor que 0 y hay 0",
     ]),
     ("train/smoke", "beta2: 0.98", "beta2: 1", [
-        "configs/train/smoke.yaml:16: «train.optimizer.beta2»: tiene que ser menor que 1 y hay 1",
+        "configs/train/smoke.yaml:18: «train.optimizer.beta2»: tiene que ser menor que 1 y hay 1",
     ]),
     ("train/smoke", "final_ratio: 0.0", "final_ratio: -0.5", [
-        "configs/train/smoke.yaml:23: «train.schedule.final_ratio»: tiene que ser 0 o más y hay -0.5",
+        "configs/train/smoke.yaml:26: «train.schedule.final_ratio»: tiene que ser 0 o más y hay -0.5",
     ]),
     ("train/smoke", "final_ratio: 0.0", "final_ratio: 1.5", [
-        "configs/train/smoke.yaml:23: «train.schedule.final_ratio»: tiene que ser 1 o menos y hay 1.5",
+        "configs/train/smoke.yaml:26: «train.schedule.final_ratio»: tiene que ser 1 o menos y hay 1.5",
     ]),
     ("train/smoke", "grad_clip: 1.0", "grad_clip: .inf", [
         "configs/train/smoke.yaml:9: «train.grad_clip»: se esperaba un número finito y hay .inf",
@@ -74,18 +74,18 @@ EDITS = [
         "configs/train/smoke.yaml:9: «train.grad_clip»: se esperaba un número y hay el texto «mucho»",
     ]),
     ("train/smoke", "keep_best: true", "keep_best: yes", [
-        "configs/train/smoke.yaml:29: «train.checkpoints.keep_best»: se esperaba true o false y hay el texto «yes». "
+        "configs/train/smoke.yaml:32: «train.checkpoints.keep_best»: se esperaba true o false y hay el texto «yes». "
         "En YAML 1.2 solo valen true y false.",
     ]),
     ("train/smoke", "keep_steps: []", "keep_steps: {}", [
-        "configs/train/smoke.yaml:30: «train.checkpoints.keep_steps»: se esperaba una lista y hay un grupo de claves",
+        "configs/train/smoke.yaml:33: «train.checkpoints.keep_steps»: se esperaba una lista y hay un grupo de claves",
     ]),
     ("train/smoke", "keep_steps: []", "keep_steps:\n    - 1\n    - dos", [
-        "configs/train/smoke.yaml:32: «train.checkpoints.keep_steps.1»: se esperaba un número entero y hay "
+        "configs/train/smoke.yaml:35: «train.checkpoints.keep_steps.1»: se esperaba un número entero y hay "
         "el texto «dos»",
     ]),
     ("train/smoke", "kind: wsd", "kind: wds", [
-        "configs/train/smoke.yaml:20: «train.schedule.kind»: tiene que ser wsd o cosine y hay el texto «wds»",
+        "configs/train/smoke.yaml:23: «train.schedule.kind»: tiene que ser wsd o cosine y hay el texto «wds»",
     ]),
     ("hardware/cpu", "attention: flash", "attention: flahs", [
         "configs/hardware/cpu.yaml:7: «hardware.attention»: tiene que ser math, mem_efficient o flash y hay "
@@ -142,7 +142,7 @@ EDITS = [
         "configs/train/smoke.yaml:5: «train.seed»: clave repetida: ya estaba en la línea 4",
     ]),
     ("train/smoke", "  beta1: 0.9", "\tbeta1: 0.9", [
-        "configs/train/smoke.yaml:15: «train»: YAML mal escrito: hay un tabulador: sangra con espacios: «beta1: 0.9»",
+        "configs/train/smoke.yaml:17: «train»: YAML mal escrito: hay un tabulador: sangra con espacios: «beta1: 0.9»",
     ]),
     # Reglas entre claves: se cita cada una con su sitio.
     ("hardware/cpu", "grad_scaler: false", "grad_scaler: true", [
@@ -158,8 +158,8 @@ EDITS = [
     ]),
     ("train/smoke", "decay_steps: 360", "decay_steps: 861", [
         "configs/train/smoke.yaml:5: «train.steps»: schedule.warmup_steps (40) + schedule.decay_steps (861) no caben "
-        "en steps (900). «train.schedule.warmup_steps» sale de configs/train/smoke.yaml:21; "
-        "«train.schedule.decay_steps» sale de configs/train/smoke.yaml:22.",
+        "en steps (900). «train.schedule.warmup_steps» sale de configs/train/smoke.yaml:24; "
+        "«train.schedule.decay_steps» sale de configs/train/smoke.yaml:25.",
     ]),
     ("runs/smoke-cpu", "vocab_size: 288", "vocab_size: 300", [
         "configs/runs/smoke-cpu.yaml:15: «model.vocab_size»: leyendo bytes, model.vocab_size (300) tiene que ser 288: "

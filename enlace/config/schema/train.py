@@ -7,15 +7,25 @@ from pydantic import Field, PositiveInt, model_validator
 from enlace.config.schema.base import BrokenRule, Layer
 
 
-class Optimizer(Layer):
-    """AdamW (Loshchilov y Hutter, 2019). Sin decaimiento en embeddings, normas y escalares."""
+class Muon(Layer):
+    """Muon (Jordan y otros, 2024) en las matrices de los bloques."""
 
-    name: Literal["adamw"]
-    learning_rate: float = Field(gt=0)
+    momentum: float = Field(ge=0, lt=1)
+    ns_steps: int = Field(gt=0, description="Pasos de Newton–Schulz.")
+
+
+class Optimizer(Layer):
+    """AdamW (Loshchilov y Hutter, 2019) con una tasa por grupo; las matrices, con Muon si se pide."""
+
+    learning_rate: float = Field(gt=0, description="Tasa máxima de las matrices de los bloques.")
+    embedding_learning_rate: float = Field(gt=0, description="Tasa del embedding, que no decae.")
+    head_learning_rate: float = Field(gt=0, description="Tasa de la cabeza cuando no va atada al embedding.")
+    norm_learning_rate: float = Field(gt=0, description="Tasa de las normas, que no decaen.")
+    weight_decay: float = Field(ge=0, description="Decaimiento de las matrices y de la cabeza suelta.")
     beta1: float = Field(ge=0, lt=1)
     beta2: float = Field(ge=0, lt=1)
     eps: float = Field(gt=0)
-    weight_decay: float = Field(ge=0)
+    muon: Muon | None = Field(description="Muon para las matrices; null las deja también en AdamW.")
 
 
 class Schedule(Layer):
