@@ -39,6 +39,8 @@ def tiny_settings(root: Path, source: Path) -> dict[str, Any]:
             "grad_scaler": False,
             "deterministic": True,
             "micro_batch_tokens": 128,
+            "parallel": "replicate",
+            "process_timeout": 60,
             "threads": 1,
             "expected_mfu": 0.5,
         },

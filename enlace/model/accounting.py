@@ -5,7 +5,12 @@ from enlace.config import schema
 
 def n_matmul_parameters(config: schema.Model) -> int:
     """Parámetros que multiplican a cada token: matrices de los bloques y cabeza. Consultar el embedding no cuenta."""
-    return config.n_layers * _block_matrices(config) + _embedding(config)
+    return n_block_parameters(config) + _embedding(config)
+
+
+def n_block_parameters(config: schema.Model) -> int:
+    """Parámetros de las matrices de los bloques."""
+    return config.n_layers * _block_matrices(config)
 
 
 def n_parameters(config: schema.Model) -> int:

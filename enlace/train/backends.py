@@ -152,8 +152,8 @@ def _check_architecture(device: Device, capability: Capability) -> None:
     )
 
 
-def inspect_device(kind: str) -> Device:
-    """Mira el dispositivo real. InstallationError si el perfil pide una GPU que torch no ve."""
+def inspect_device(kind: str, index: int = 0) -> Device:
+    """Mira el dispositivo número `index`. InstallationError si el perfil pide una GPU y torch no la ve."""
     if kind == "cpu":
         return Device("CPU", None, psutil.cpu_count(logical=False) or 1, psutil.virtual_memory().total, ())
     if not torch.cuda.is_available():
@@ -163,7 +163,15 @@ def inspect_device(kind: str) -> Device:
             why=f"torch {torch.__version__}; CUDA de compilación: {torch.version.cuda or 'ninguna'}",
             fix="revisa el controlador con «enlace doctor», o usa include.hardware=cpu",
         )
-    properties = torch.cuda.get_device_properties(0)
+    if index >= torch.cuda.device_count():
+        raise InstallationError(
+            f"hay más procesos que GPU: no existe la número {index}",
+            where="torchrun",
+            why=f"torch ve {torch.cuda.device_count()}",
+            fix=f"lanza torchrun con --nproc-per-node {torch.cuda.device_count()}",
+        )
+    torch.cuda.set_device(index)
+    properties = torch.cuda.get_device_properties(index)
     return Device(
         properties.name,
         (properties.major, properties.minor),
@@ -238,11 +246,14 @@ class Backend:
         }
 
 
-def open_backend(hardware: Hardware, *, seed: int) -> Backend:
-    """Comprueba el perfil contra la máquina, fija hilos, determinismo y semillas, y devuelve el backend."""
-    device = inspect_device(hardware.device)
+def open_backend(hardware: Hardware, *, seed: int, local_rank: int = 0, local_count: int = 1) -> Backend:
+    """Comprueba el perfil contra la máquina, fija hilos, determinismo y semillas, y devuelve el backend.
+
+    local_rank, local_count: qué proceso es este de los que entrenan en la máquina, para darle su placa y sus hilos.
+    """
+    device = inspect_device(hardware.device, local_rank)
     check_profile(hardware, device)
-    torch.set_num_threads(hardware.threads or available_threads())
+    torch.set_num_threads(hardware.threads or max(1, available_threads() // local_count))
     if hardware.deterministic:
         # cuBLAS lee esta variable al crear su espacio de trabajo, en la primera multiplicación.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -253,7 +264,8 @@ def open_backend(hardware: Hardware, *, seed: int) -> Backend:
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
     peak = _peak_flops(hardware, device)
-    return Backend(hardware, torch.device(hardware.device), device, peak, _peak_resident())
+    placed = torch.device(hardware.device) if device.capability is None else torch.device(hardware.device, local_rank)
+    return Backend(hardware, placed, device, peak, _peak_resident())
 
 
 def available_threads() -> int:

@@ -32,6 +32,7 @@ class Estimate:
     flops_per_token: int
     tokens: int
     flops: int
+    processes: int
     memory: Memory
     checkpoint_bytes: int
     disk_bytes: int
@@ -43,8 +44,8 @@ class Estimate:
         return asdict(self)
 
 
-def estimate_run(run: Run, *, peak_flops: float | None, measured_pass: float | None) -> Estimate:
-    """Estima la corrida entera.
+def estimate_run(run: Run, *, peak_flops: float | None, measured_pass: float | None, processes: int = 1) -> Estimate:
+    """Estima la corrida entera; la memoria es la de cada proceso.
 
     measured_pass: segundos de una pasada real (adelante y atrás) en este dispositivo, si se pudo medir.
     peak_flops: FLOP/s del dispositivo, si se conocen; sin medida se supone `hardware.expected_mfu` de ese pico.
@@ -53,15 +54,16 @@ def estimate_run(run: Run, *, peak_flops: float | None, measured_pass: float | N
     parameters = accounting.n_parameters(model)
     per_token = accounting.flops_per_token(model, train.sequence_length)
     tokens = run.tokens_per_step * train.steps
-    checkpoint = 4 * parameters * 3
-    seconds, source = _duration(run, per_token * tokens, peak_flops, measured_pass)
+    checkpoint = 4 * parameters + _optimizer_bytes(run, parameters)
+    seconds, source = _duration(run, per_token * tokens, peak_flops, measured_pass, processes)
     return Estimate(
         parameters=parameters,
         matmul_parameters=accounting.n_matmul_parameters(model),
         flops_per_token=per_token,
         tokens=tokens,
         flops=per_token * tokens,
-        memory=_memory(run, parameters),
+        processes=processes,
+        memory=_memory(run, parameters, processes),
         checkpoint_bytes=checkpoint,
         disk_bytes=checkpoint * _kept_at_once(run) + 4 * parameters,
         seconds=seconds,
@@ -69,15 +71,22 @@ def estimate_run(run: Run, *, peak_flops: float | None, measured_pass: float | N
     )
 
 
-def _memory(run: Run, parameters: int) -> Memory:
+def _optimizer_bytes(run: Run, parameters: int) -> int:
+    """AdamW guarda dos números por parámetro; Muon, uno por cada uno de sus matrices."""
+    in_muon = accounting.n_block_parameters(run.model) if run.train.optimizer.muon else 0
+    return 8 * parameters - 4 * in_muon
+
+
+def _memory(run: Run, parameters: int, processes: int) -> Memory:
     width = DTYPES[run.hardware.dtype].itemsize
+    parts = processes if run.hardware.parallel == "shard" else 1
     return Memory(
-        weights=4 * parameters + (width * parameters if width < 4 else 0),
-        gradients=4 * parameters,
-        optimizer=8 * parameters,
+        weights=(4 * parameters + (width * parameters if width < 4 else 0)) // parts,
+        gradients=4 * parameters // parts,
+        optimizer=_optimizer_bytes(run, parameters) // parts,
         activations=accounting.activation_bytes(
             run.model,
-            run.micro_batch_size,
+            run.micro_batch_size(processes),
             run.train.sequence_length,
             width,
             run.train.loss_chunk_tokens,
@@ -92,30 +101,37 @@ def _kept_at_once(run: Run) -> int:
     return policy.keep_last + policy.keep_best + len(policy.keep_steps) + 1
 
 
-def _duration(run: Run, flops: int, peak: float | None, measured_pass: float | None) -> tuple[float | None, str]:
+def _duration(
+    run: Run, flops: int, peak: float | None, measured_pass: float | None, processes: int
+) -> tuple[float | None, str]:
     if measured_pass is not None:
-        return measured_pass * run.accumulation * run.train.steps, "pasadas reales en este dispositivo"
+        return measured_pass * run.accumulation(processes) * run.train.steps, "pasadas reales en este dispositivo"
     if peak is None:
         return None, "desconocido: placa sin tabular y ausente"
     mfu = run.hardware.expected_mfu
-    return flops / (peak * mfu), f"pico de la placa × {percent(mfu)} esperado, sin medir"
+    return flops / (peak * mfu * processes), f"pico de la placa × {percent(mfu)} esperado, sin medir"
 
 
 def render_estimate(run: Run, estimate: Estimate) -> str:
     """El plan en líneas llanas."""
-    micro, length = run.micro_batch_size, run.train.sequence_length
+    micro, length = run.micro_batch_size(estimate.processes), run.train.sequence_length
     steps = f"{thousands(run.train.steps)} pasos de {thousands(run.tokens_per_step)}"
     rows = (
         ("corrida", f"{run.name} · {run.hardware.board} · {run.hardware.dtype}"),
         ("parámetros", f"{thousands(estimate.parameters)} ({thousands(estimate.matmul_parameters)} en matrices)"),
         ("tokens", f"{thousands(estimate.tokens)} en {steps}"),
-        ("pasada", f"{micro} secuencias × {length} tokens, {run.accumulation} por paso"),
+        ("pasada", f"{micro} secuencias × {length} tokens, {_passes(run, estimate.processes)}"),
         ("cálculo", f"{power(estimate.flops)} FLOP ({decimal(estimate.flops_per_token / 1e6, 1)} MFLOP por token)"),
         ("memoria", _render_memory(estimate.memory)),
         ("disco", f"{gib(estimate.disk_bytes)} ({estimate.checkpoint_bytes / 2**20:.0f} MiB cada punto de control)"),
         ("tiempo", f"{duration(estimate.seconds)} ({estimate.source})"),
     )
     return "\n".join(f"{label:<11} {value}" for label, value in rows)
+
+
+def _passes(run: Run, processes: int) -> str:
+    together = f" en cada uno de los {processes} procesos" if processes > 1 else ""
+    return f"{run.accumulation(processes)} por paso{together}"
 
 
 def _render_memory(memory: Memory) -> str:

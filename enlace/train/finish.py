@@ -5,15 +5,18 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from enlace.config.schema import Run
 from enlace.durable import Content, publish, read_log, verify
 from enlace.errors import EnlaceError
 from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
+from enlace.model import Transformer
 from enlace.model.directory import KIND as MODEL_KIND
 from enlace.model.directory import generation_config, model_files
 from enlace.tokenizer import ByteTokenizer
 from enlace.train.checkpoint import checkpoint_path
 from enlace.train.estimate import Estimate
+from enlace.train.parallel import whole
 from enlace.train.report import Results, bits, summarize, write_report
 from enlace.train.state import KIND, TrainingState
 
@@ -23,22 +26,35 @@ Facts = list[tuple[str, str]]
 def finish(state: TrainingState, plan: Estimate) -> None:
     """Publica runs/<corrida>/model/, genera una muestra con él, escribe el informe y enseña las cifras.
 
-    Se puede repetir: una corrida ya terminada que se reanuda vuelve a publicar lo mismo.
+    Se puede repetir: una corrida ya terminada que se reanuda vuelve a publicar lo mismo. Si el modelo está partido, lo
+    reúnen todos los procesos y el principal hace el resto.
     """
+    model = _whole_model(state)
+    if not state.processes.main:
+        return
     log = read_log(state.run_dir / "log.jsonl")
     results = summarize(log, seconds=state.counters.seconds, plan=plan, best=state.counters.best)
     facts = _facts(state, plan)
-    _publish_model(state, _card(state, results, facts))
-    sample = _sample(state)
+    _publish_model(state, model, _card(state, results, facts))
+    sample = _sample(state.run, model)
     command = shlex.join(["enlace", "train", str(state.run_dir / "config.yaml"), f"name={state.run.name}-repetida"])
     write_report(state.run_dir, f"la corrida «{state.run.name}»", log, results, facts, sample, command)
     print(_summary(state.run_dir, results, sample), file=sys.stderr)
 
 
-def _publish_model(state: TrainingState, card: str) -> None:
+def _whole_model(state: TrainingState) -> Transformer:
+    if state.processes.count == 1 or state.run.hardware.parallel != "shard":
+        return state.model
+    weights = {name: whole(tensor.detach()) for name, tensor in state.model.state_dict().items()}
+    model = Transformer(state.run.model, attention=state.run.hardware.attention).to(state.backend.device)
+    model.load_state_dict(weights)
+    return model
+
+
+def _publish_model(state: TrainingState, model: Transformer, card: str) -> None:
     checkpoint = verify(checkpoint_path(state.run_dir / "checkpoints", state.counters.step), KIND)
     generation = generation_config(state.run.sample, ByteTokenizer.end_of_text)
-    files: Mapping[str, Content] = model_files(state.model, _tokenizer_files(state), generation, card=card)
+    files: Mapping[str, Content] = model_files(model, _tokenizer_files(state), generation, card=card)
     parents = {"checkpoint": checkpoint.sha256, **checkpoint.parents}
     info = {"step": state.counters.step}
     publish(state.run_dir / "model", files, kind=MODEL_KIND, parents=parents, info=info, overwrite=True)
@@ -49,12 +65,12 @@ def _tokenizer_files(state: TrainingState) -> Mapping[str, bytes]:
     return ByteTokenizer().files() if state.run.data.kind == "bytes" else {}
 
 
-def _sample(state: TrainingState) -> str:
+def _sample(run: Run, model: Transformer) -> str:
     """Un párrafo con lo que dice la capa `sample`, o por qué no lo hay."""
-    if state.run.data.kind != "bytes":
+    if run.data.kind != "bytes":
         return "(sin muestra: estos shards no traen su tokenizer)"
     try:
-        return state.run.sample.prompt + "".join(generate_text(state.model, ByteTokenizer(), state.run.sample))
+        return run.sample.prompt + "".join(generate_text(model, ByteTokenizer(), run.sample))
     except EnlaceError as error:  # un modelo con valores no finitos también merece su informe
         return f"(sin muestra: {error.what})"
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
+
+from enlace.train.parallel import part_like, whole
 
 # Quintica de Jordan et al. (2024): lleva los valores singulares de (0, 1] a un entorno de 1 lo más deprisa que puede.
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -47,7 +48,7 @@ class Muon(torch.optim.Optimizer):
             for matrix, update in zip(matrices, updates, strict=True):
                 rows, columns = update.shape
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
-                matrix.add_(_like(update, matrix), alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+                matrix.add_(part_like(update, matrix), alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
 
     def _direction(self, matrix: nn.Parameter, momentum: float) -> Tensor:
         """Media móvil del gradiente, adelantada un paso (Nesterov)."""
@@ -75,7 +76,7 @@ def orthogonalize(g_KMN: Tensor, steps: int) -> Tensor:
     matriz de ceros se queda en cero.
     """
     a, b, c = COEFFICIENTS
-    x_KMN = g_KMN / (g_KMN.flatten(1).norm(dim=1)[:, None, None] + torch.finfo(g_KMN.dtype).tiny)
+    x_KMN: Tensor = g_KMN / (g_KMN.flatten(1).norm(dim=1)[:, None, None] + torch.finfo(g_KMN.dtype).tiny)
     for _ in range(steps):
         gram_KMM = x_KMN @ x_KMN.mT
         polynomial_KMM = torch.baddbmm(gram_KMM, gram_KMM, gram_KMM, beta=b, alpha=c)
@@ -83,18 +84,5 @@ def orthogonalize(g_KMN: Tensor, steps: int) -> Tensor:
     return x_KMN
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """El tensor entero, aunque esté repartido entre procesos (FSDP2)."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-def _like(update: Tensor, matrix: Tensor) -> Tensor:
-    """La parte de la actualización que le toca a este proceso."""
-    if not isinstance(matrix, DTensor):
-        return update
-    return distribute_tensor(update, matrix.device_mesh, matrix.placements, src_data_rank=None)
-
-
 def _wide(matrix: Tensor) -> Tensor:
     return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
-

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from enlace.config.schema import Optimizer as OptimizerConfig
 from enlace.errors import CorruptDataError
 from enlace.train.muon import Muon
+from enlace.train.parallel import part_like
 
 Optimizers = Sequence[torch.optim.Optimizer]
 
@@ -112,4 +113,4 @@ def load_state_tensors(
         )
     with torch.no_grad():
         for name, tensor in expected.items():
-            tensor.copy_(tensors[name])
+            tensor.copy_(part_like(tensors[name], tensor))

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import torch
+from torch import nn
 
 from enlace.config.schema import Run
 from enlace.errors import ResourceError
 from enlace.errors.numerals import gib
-from enlace.model import Transformer
 from enlace.train.backends import Backend, is_out_of_memory
 from enlace.train.estimate import Memory
 from enlace.train.step import forward_loss
@@ -18,19 +18,19 @@ Result = TypeVar("Result")
 MEASURING_SECONDS, MOST_PASSES = 0.5, 5
 
 
-def dry_batch(run: Run, backend: Backend, model: Transformer) -> float:
+def dry_batch(run: Run, backend: Backend, objective: nn.Module, processes: int = 1) -> float:
     """Pasa adelante y atrás, dos veces o más, el mayor lote que se usará; devuelve los segundos de la más rápida.
 
     Los optimizadores ya tienen su estado en memoria, así que este es el pico de verdad. No cambia pesos, generadores
     ni datos. ResourceError con tres ajustes concretos si no cabe.
     """
-    shape = (run.micro_batch_size, run.train.sequence_length + 1)
+    shape = (run.micro_batch_size(processes), run.train.sequence_length + 1)
     tokens_BT = torch.zeros(shape, dtype=torch.int64, device=backend.device)
     rng = backend.rng_tensors()
 
     def once() -> float:
         start = time.perf_counter()
-        nll, z_loss = forward_loss(run, backend, model, tokens_BT)
+        nll, z_loss = forward_loss(backend, objective, tokens_BT)
         (nll + z_loss).backward()  # type: ignore[no-untyped-call]
         backend.synchronize()
         return time.perf_counter() - start
@@ -43,7 +43,7 @@ def dry_batch(run: Run, backend: Backend, model: Transformer) -> float:
         return min(seconds[1:])
 
     seconds = or_out_of_memory(run, fastest)
-    model.zero_grad(set_to_none=True)
+    objective.zero_grad(set_to_none=True)
     backend.set_rng_tensors(rng)
     return seconds
 

@@ -107,7 +107,7 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
             fix=f"pon train.steps a más de {done}",
         )
     before = {**saved["identity"], "environment": saved["environment"]}
-    now = {**state.identity(), "environment": state.backend.environment()}
+    now = {**state.identity(), "environment": state.environment()}
     refused, inexact = [], []
     for key, old, new in differences(before, now):
         if _within(key, CHANGES_NUMBERS):

@@ -8,21 +8,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 
 from enlace.config.schema import Run
 from enlace.data import Dataset
-from enlace.durable import AppendLog, Content, Position, read_json, to_json
+from enlace.durable import AppendLog, Content, Json, Position, read_json, to_json
 from enlace.errors import CorruptDataError
 from enlace.model import Transformer
 from enlace.model.weights import load_weights, read_tensors, tensor_chunks
 from enlace.train.backends import Backend
 from enlace.train.optim import Optimizers, load_state_tensors, state_tensors
+from enlace.train.parallel import part_like, whole
+from enlace.train.processes import Processes
 
 KIND = "checkpoint"
 EMPTY_LOG = Position(bytes=0, sha256=hashlib.sha256().hexdigest())
 _DOCUMENT_KEYS = {"counters", "validation", "scaler", "log", "host_rng", "environment", "identity"}
+
+
+class SilentLog:
+    """El registro de los procesos que no son el principal: no escribe nada."""
+
+    def append(self, record: Mapping[str, Json]) -> None:
+        """No hace nada."""
+
+    def sync(self) -> Position:
+        """El principio: aquí no hay líneas."""
+        return EMPTY_LOG
+
+    def rewind(self, position: Position) -> None:
+        """No hace nada."""
 
 
 @dataclass
@@ -47,14 +63,20 @@ class TrainingState:
     """Todo lo que interviene mientras se entrena."""
 
     run: Run
+    processes: Processes
     backend: Backend
     data: Dataset
     model: Transformer
+    objective: nn.Module
     optimizers: Optimizers
     scaler: GradScaler
-    log: AppendLog
+    log: AppendLog | SilentLog
     counters: Counters
     run_dir: Path
+
+    def environment(self) -> dict[str, str]:
+        """Lo que, si cambia al reanudar, deja de ser exacto bit a bit."""
+        return {**self.backend.environment(), "processes": str(self.processes.count)}
 
     def owns(self, checkpoint: Path) -> bool:
         """Si el punto de control es de esta corrida; si no, se está ramificando desde otra."""
@@ -75,7 +97,8 @@ class TrainingState:
 def capture(state: TrainingState, validation: float | None) -> dict[str, Content]:
     """Copia el estado a memoria de CPU y devuelve los ficheros del punto de control.
 
-    Los tensores son copias: se puede seguir entrenando mientras otro hilo los escribe. El registro se asegura en
+    Los tensores son copias: se puede seguir entrenando mientras otro hilo los escribe. Si el modelo está partido, lo
+    reúnen todos los procesos a la vez y solo el principal se queda con la copia. El registro se asegura en
     disco antes, para que un punto de control nunca apunte a líneas que un corte de luz pudo borrar.
     validation: bits por byte de validación medidos en este mismo paso, si los hubo.
     """
@@ -85,14 +108,14 @@ def capture(state: TrainingState, validation: float | None) -> dict[str, Content
         "scaler": state.scaler.state_dict(),
         "log": asdict(state.log.sync()),
         "host_rng": _host_rng(),
-        "environment": state.backend.environment(),
+        "environment": state.environment(),
         "identity": state.identity(),
     }
     names = list(state.model.named_parameters())
     return {
-        "model.safetensors": tensor_chunks(_copy(state.model.state_dict())),
-        "optimizer.safetensors": tensor_chunks(_copy(state_tensors(state.optimizers, names))),
-        "rng.safetensors": tensor_chunks(_copy(state.backend.rng_tensors())),
+        "model.safetensors": tensor_chunks(_copy(state, state.model.state_dict())),
+        "optimizer.safetensors": tensor_chunks(_copy(state, state_tensors(state.optimizers, names))),
+        "rng.safetensors": tensor_chunks(_copy(state, state.backend.rng_tensors())),
         "state.json": to_json(document),
     }
 
@@ -100,14 +123,19 @@ def capture(state: TrainingState, validation: float | None) -> dict[str, Content
 def restore(state: TrainingState, checkpoint: Path) -> None:
     """Deja modelo, optimizador, escalador, generadores, contadores y registro como estaban en el punto de control.
 
-    El punto de control ya está verificado byte a byte; si aun así no tiene las claves que debe, CorruptDataError.
+    Solo lo lee el proceso principal, que lo reparte. El punto de control ya está verificado byte a byte; si aun así no
+    tiene las claves que debe, CorruptDataError.
     """
-    document = read_state(checkpoint)
+    share = state.processes.share_tensors
+    document: Any = state.processes.share_json(lambda: read_state(checkpoint))
     weights = checkpoint / "model.safetensors"
-    load_weights(state.model, read_tensors(weights), where=str(weights))
+    own = state.model.state_dict()
+    tensors = share(lambda: read_tensors(weights))
+    parts = {name: part_like(full, own[name]) if name in own else full for name, full in tensors.items()}
+    load_weights(state.model, parts, where=str(weights))
     names = list(state.model.named_parameters())
-    load_state_tensors(state.optimizers, names, read_tensors(checkpoint / "optimizer.safetensors"))
-    state.backend.set_rng_tensors(read_tensors(checkpoint / "rng.safetensors"))
+    load_state_tensors(state.optimizers, names, share(lambda: read_tensors(checkpoint / "optimizer.safetensors")))
+    state.backend.set_rng_tensors(share(lambda: read_tensors(checkpoint / "rng.safetensors")))
     _set_host_rng(document["host_rng"])
     if document["scaler"]:
         state.scaler.load_state_dict(document["scaler"])
@@ -128,8 +156,13 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     return document
 
 
-def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+def _copy(state: TrainingState, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    copies = {}
+    for name, tensor in tensors.items():
+        full = whole(tensor.detach())
+        if state.processes.main:
+            copies[name] = full.to("cpu", copy=full is tensor or full.is_cpu)
+    return copies
 
 
 def _host_rng() -> dict[str, Any]:

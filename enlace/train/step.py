@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from enlace.config.schema import Run
-from enlace.model import Transformer
-from enlace.model.loss import chunked_cross_entropy
+from enlace.data.order import derive
 from enlace.train.backends import Backend
 from enlace.train.optim import scale_learning_rates
+from enlace.train.parallel import one_pass, whole
 from enlace.train.schedule import learning_rate_factor
 from enlace.train.state import TrainingState
 
@@ -38,16 +37,20 @@ class StepResult:
 
 
 def optimizer_step(state: TrainingState) -> StepResult:
-    """Consume el lote siguiente y actualiza los pesos, salvo que la pérdida o el gradiente no sean finitos."""
-    train, counters = state.run.train, state.counters
+    """Consume el lote siguiente y actualiza los pesos, salvo que la pérdida o el gradiente no sean finitos.
+
+    Entre varios procesos, cada uno lee sus filas seguidas del mismo lote global.
+    """
+    train, counters, processes = state.run.train, state.counters, state.processes
     factor = learning_rate_factor(train.schedule, counters.step, train.steps)
     scale_learning_rates(state.optimizers, factor)
-    batch = state.data.train.batch(counters.samples, train.batch_size, train.sequence_length, train.seed)
-    loss, z_loss = accumulate_gradients(state, batch)
+    rows = train.batch_size // processes.count
+    first = counters.samples + processes.rank * rows
+    loss, z_loss = accumulate_gradients(state, state.data.train.batch(first, rows, train.sequence_length, train.seed))
     scale = state.scaler.get_scale()
     for optimizer in state.optimizers:
         state.scaler.unscale_(optimizer)
-    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), train.grad_clip))
+    norm = float(whole(nn.utils.clip_grad_norm_(state.model.parameters(), train.grad_clip)))
     skipped = _reason_to_skip(loss, norm, scale, scaled=state.scaler.is_enabled())
     for optimizer in state.optimizers:
         if skipped is None:
@@ -58,32 +61,38 @@ def optimizer_step(state: TrainingState) -> StepResult:
 
 
 def accumulate_gradients(state: TrainingState, batch_BT: NDArray[np.uint16]) -> tuple[float, float]:
-    """Suma gradientes de todo el lote en pasadas pequeñas; devuelve (pérdida, z-loss) en nats por token.
+    """Suma gradientes de estas filas en pasadas pequeñas; devuelve (pérdida, z-loss) de todos, en nats por token.
 
-    Se normaliza por los tokens objetivo del lote entero, no por la media de las medias de cada pasada.
+    Se normaliza por los tokens objetivo del lote entero, no por la media de las medias de cada pasada: cada proceso
+    divide por los suyos, que son los mismos para todos, y DDP y FSDP2 promedian.
     """
     tokens_BT = torch.from_numpy(batch_BT.astype(np.int64)).to(state.backend.device, non_blocking=True)
     targets = tokens_BT[:, 1:].numel()  # sin mirar los valores: contar en la GPU obligaría a esperarla
     totals = torch.zeros(2, dtype=torch.float64, device=state.backend.device)
-    for micro_BT in torch.split(tokens_BT, state.run.micro_batch_size):
-        nll, z_loss = forward_loss(state.run, state.backend, state.model, micro_BT)
-        state.scaler.scale((nll + z_loss) / targets).backward()  # type: ignore[no-untyped-call]
+    passes = torch.split(tokens_BT, state.run.micro_batch_size(state.processes.count))
+    for number, micro_BT in enumerate(passes):
+        _seed_dropout(state, number * len(micro_BT))
+        with one_pass(state.objective, last=number == len(passes) - 1):
+            nll, z_loss = forward_loss(state.backend, state.objective, micro_BT)
+            state.scaler.scale((nll + z_loss) / targets).backward()  # type: ignore[no-untyped-call]
         totals += torch.stack((nll.detach(), z_loss.detach())).double()
-    loss, z = (totals / targets).tolist()
+    loss, z = (state.processes.sum(totals) / (targets * state.processes.count)).tolist()
     return loss, z
 
 
-def forward_loss(run: Run, backend: Backend, model: Transformer, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-    """(suma de la pérdida, suma de la z-loss) de unas secuencias de T+1 tokens, sin logits completos."""
+def forward_loss(backend: Backend, objective: nn.Module, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+    """(suma de la pérdida, suma de la z-loss) de unas secuencias de T+1 tokens, en la precisión de la placa."""
     with backend.autocast():
-        hidden_BTD = model.hidden(tokens_BT[:, :-1])
-        return chunked_cross_entropy(
-            hidden_BTD.flatten(0, 1),
-            model.head_weight,
-            tokens_BT[:, 1:].flatten(),
-            z_loss=run.train.z_loss,
-            chunk_tokens=run.train.loss_chunk_tokens,
-        )
+        nll, z_loss = objective(tokens_BT)
+        return nll, z_loss
+
+
+def _seed_dropout(state: TrainingState, row: int) -> None:
+    """La máscara de una pasada depende solo de qué secuencias lee, no del proceso que las lee."""
+    train = state.run.train
+    if train.dropout:
+        first = state.counters.samples + state.processes.rank * train.batch_size // state.processes.count + row
+        torch.manual_seed(derive(train.seed, f"dropout:{first}"))
 
 
 def _reason_to_skip(loss: float, norm: float, scale: float, *, scaled: bool) -> str | None:

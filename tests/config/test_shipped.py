@@ -30,7 +30,7 @@ def test_every_file_is_valid() -> None:
 def test_only_the_hardware_layer_changes_to_move_a_run(run: Path, board: str) -> None:
     before, after = load_run(run).run, load_run(run, [f"include.hardware={board}"]).run
     assert after == before.model_copy(update={"hardware": after.hardware})
-    assert after.micro_batch_size * after.accumulation == after.train.batch_size
+    assert after.micro_batch_size() * after.accumulation() == after.train.batch_size
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: f"{path.parent.name}/{path.stem}")

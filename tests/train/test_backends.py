@@ -23,6 +23,8 @@ def profile(**changes: Any) -> Hardware:
         "grad_scaler": False,
         "deterministic": True,
         "micro_batch_tokens": 1024,
+        "parallel": "replicate",
+        "process_timeout": 60,
         "threads": 0,
         "expected_mfu": 0.4,
     }

@@ -7,7 +7,13 @@ import torch
 
 from enlace.errors import CorruptDataError
 from enlace.model import Transformer
-from enlace.train.optim import build_optimizers, group_parameters, load_state_tensors, scale_learning_rates, state_tensors
+from enlace.train.optim import (
+    build_optimizers,
+    group_parameters,
+    load_state_tensors,
+    scale_learning_rates,
+    state_tensors,
+)
 from tests.tiny import tiny_run
 
 MUON = {"momentum": 0.95, "ns_steps": 5}

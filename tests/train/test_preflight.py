@@ -73,7 +73,7 @@ def test_the_dry_batch_changes_neither_weights_nor_generators_nor_gradients(tmp_
         state = build_state(run, backend, tmp_path, log)
     before = {name: tensor.clone() for name, tensor in state.model.state_dict().items()}
     rng = torch.get_rng_state()
-    assert dry_batch(run, backend, state.model) > 0
+    assert dry_batch(run, backend, state.objective) > 0
     assert torch.equal(rng, torch.get_rng_state())
     assert all(torch.equal(tensor, before[name]) for name, tensor in state.model.state_dict().items())
     assert all(parameter.grad is None for parameter in state.model.parameters())

@@ -67,7 +67,7 @@ def test_accumulating_gives_the_same_gradient_as_one_pass(tmp_path: Path) -> Non
     batch = whole.data.train.batch(0, 4, 32, 7)
     loss, z_loss = accumulate_gradients(whole, batch)
     split = make_state(tmp_path, hardware__micro_batch_tokens=32)
-    assert split.run.accumulation == 4
+    assert split.run.accumulation() == 4
     assert accumulate_gradients(split, batch) == pytest.approx((loss, z_loss), rel=1e-6)
     for left, right in zip(gradients(whole), gradients(split), strict=True):
         torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-6)

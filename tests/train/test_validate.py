@@ -8,7 +8,7 @@ import pytest
 
 from enlace.durable import read_json, read_log
 from enlace.errors import ConfigError
-from enlace.train import train as train_module
+from enlace.train import advance as advance_module
 from enlace.train.state import TrainingState
 from enlace.train.train import train
 from tests.tiny import tiny_run
@@ -37,9 +37,9 @@ def test_without_validation_the_run_finishes_and_says_it_was_not_measured(tmp_pa
 @pytest.fixture
 def first_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
     """La primera validación da NaN, como un desborde de float16; las demás son las de verdad."""
-    real: Callable[[TrainingState], float | None] = train_module.validation_bits_per_byte
+    real: Callable[[TrainingState], float | None] = advance_module.validation_bits_per_byte
     scores = iter([math.nan])
-    monkeypatch.setattr(train_module, "validation_bits_per_byte", lambda state: next(scores, None) or real(state))
+    monkeypatch.setattr(advance_module, "validation_bits_per_byte", lambda state: next(scores, None) or real(state))
 
 
 def test_a_non_finite_validation_is_logged_and_never_the_best(tmp_path: Path, first_is_not_finite: None) -> None:

@@ -20,6 +20,10 @@ class Hardware(Layer):
     grad_scaler: bool = Field(description="Escalado de la pérdida, obligatorio con float16.")
     deterministic: bool = Field(description="Solo núcleos deterministas: sin esto reanudar no es exacto.")
     micro_batch_tokens: int = Field(gt=0, description="Tokens que caben en una pasada; fija la acumulación.")
+    parallel: Literal["replicate", "shard"] = Field(
+        description="Con varios procesos: replicate copia el modelo en cada uno (DDP); shard lo parte (FSDP2)."
+    )
+    process_timeout: int = Field(gt=0, description="Segundos sin noticias de otro proceso hasta darlo por perdido.")
     threads: int = Field(ge=0, description="Hilos de CPU; 0 usa todos los disponibles.")
     expected_mfu: float = Field(gt=0, le=1, description="Fracción del pico que se espera, para estimar sin la placa.")
 
@@ -27,6 +31,13 @@ class Hardware(Layer):
     def _scaler_goes_with_float16(self) -> Self:
         if self.grad_scaler != (self.dtype == "float16"):
             raise BrokenRule("grad_scaler es true con float16 y false con los demás", "grad_scaler", "dtype")
+        return self
+
+    @model_validator(mode="after")
+    def _scaler_sees_the_whole_gradient(self) -> Self:
+        # Con el gradiente partido, cada proceso encontraría infinitos distintos y las escalas se separarían.
+        if self.parallel == "shard" and self.grad_scaler:
+            raise BrokenRule("shard no admite float16: usa replicate", "parallel", "dtype")
         return self
 
     @model_validator(mode="after")

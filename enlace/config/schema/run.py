@@ -40,17 +40,15 @@ class Run(Layer):
     data: Data
     sample: Sample
 
-    @property
-    def micro_batch_size(self) -> int:
-        """Secuencias por pasada: el mayor divisor de batch_size que cabe en micro_batch_tokens."""
-        batch = self.train.batch_size
+    def micro_batch_size(self, processes: int = 1) -> int:
+        """Secuencias por pasada de cada proceso: el mayor divisor de su parte del lote que cabe en la placa."""
+        batch = self.train.batch_size // processes
         fits = self.hardware.micro_batch_tokens // self.train.sequence_length
         return next(size for size in range(min(fits, batch), 0, -1) if batch % size == 0)
 
-    @property
-    def accumulation(self) -> int:
-        """Pasadas por paso del optimizador."""
-        return self.train.batch_size // self.micro_batch_size
+    def accumulation(self, processes: int = 1) -> int:
+        """Pasadas de cada proceso por paso del optimizador."""
+        return self.train.batch_size // processes // self.micro_batch_size(processes)
 
     @property
     def tokens_per_step(self) -> int:
