@@ -19,10 +19,11 @@ class Objective(nn.Module):
     def forward(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
         """Ids de secuencias de T+1 tokens; las dos sumas, en nats."""
         hidden_BTD = self.model.hidden(tokens_BT[:, :-1])
-        return chunked_cross_entropy(
+        nll, z_loss = chunked_cross_entropy(
             hidden_BTD.flatten(0, 1),
             self.model.head_weight,
             tokens_BT[:, 1:].flatten(),
             z_loss=self.z_loss,
             chunk_tokens=self.chunk_tokens,
         )
+        return nll.clone(), z_loss.clone()  # son vistas del mismo par, y FSDP2 no las admite a la salida

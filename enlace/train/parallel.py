@@ -21,14 +21,15 @@ def shard(objective: Objective, hardware: Hardware, processes: Processes) -> Non
     mesh = init_device_mesh(hardware.device, (processes.count,))
     for block in objective.model.model.layers:
         fully_shard(block, mesh=mesh)
-    fully_shard(objective, mesh=mesh)
+    # Sin esto, tras validar quedaría entero lo que no es de ningún bloque, y no es eso lo que se guarda.
+    fully_shard(objective, mesh=mesh, reshard_after_forward=True)
 
 
 def replicate(objective: Objective, hardware: Hardware, processes: Processes) -> nn.Module:
     """Con DDP, la copia de este proceso, que suma sus gradientes con las demás mientras va hacia atrás."""
     if processes.count == 1 or hardware.parallel != "replicate":
         return objective
-    return DistributedDataParallel(objective, broadcast_buffers=False, gradient_as_bucket_view=True)
+    return DistributedDataParallel(objective, forward_sync_buffers=False, gradient_as_bucket_view=True)
 
 
 @contextmanager

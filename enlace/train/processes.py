@@ -101,7 +101,7 @@ def joined(run: Run) -> Iterator[Processes]:
     # La CPU siempre habla por gloo; entre GPU, torch elige su biblioteca.
     timeout = timedelta(seconds=run.hardware.process_timeout)
     with _explained(processes):
-        dist.init_process_group("cpu:gloo" if run.hardware.device == "cpu" else None, timeout=timeout)
+        dist.init_process_group("gloo" if run.hardware.device == "cpu" else None, timeout=timeout)
         yield processes
         dist.barrier()
         dist.destroy_process_group()

@@ -126,6 +126,21 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
     _warn_of_a_jump(Train.model_validate(saved["identity"]["config"]["train"]), state.run.train, done)
 
 
+def require_same_run(state: TrainingState) -> None:
+    """ConfigError si este proceso no entrena lo mismo que el principal: otra configuración u otros datos."""
+    main: Any = state.processes.share_json(state.identity)
+    different = [
+        Problem(f"proceso {state.processes.rank}", key, f"en el principal {_written(old)}, aquí {_written(new)}.")
+        for key, old, new in differences(main, state.identity())
+    ]
+    if different:
+        raise ConfigError(
+            different,
+            what="los procesos no entrenan la misma corrida",
+            fix="lanza todos con la misma orden y copia los mismos datos a cada máquina",
+        )
+
+
 def _warn_of_a_jump(before: Train, now: Train, done: int) -> None:
     """Cambiar los pasos es exacto en la meseta de wsd; en pleno coseno o descenso, la tasa da un salto."""
     step = max(0, done - 1)

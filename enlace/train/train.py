@@ -34,7 +34,7 @@ from enlace.train.parallel import replicate, shard
 from enlace.train.preflight import dry_batch, or_out_of_memory, require_memory
 from enlace.train.processes import ALONE, Processes, joined
 from enlace.train.progress import ProgressDisplay
-from enlace.train.resume import check_compatible, find_checkpoint
+from enlace.train.resume import check_compatible, find_checkpoint, require_same_run
 from enlace.train.signals import StopRequest, stop_request
 from enlace.train.state import EMPTY_LOG, Counters, SilentLog, TrainingState, capture, restore
 from enlace.train.tensorboard import TensorBoard
@@ -96,6 +96,7 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
             checkpoint = find_checkpoint(run_dir / "checkpoints", resume)
             require_space(run_dir, _missing_bytes(plan, run_dir / "checkpoints"))
         state = build_state(run, backend, run_dir, log, processes)
+        require_same_run(state)
         _start_from(state, checkpoint)
         measured = dry_batch(run, backend, state.objective, count)
         plan = estimate_run(run, peak_flops=peak, measured_pass=measured, processes=count)
