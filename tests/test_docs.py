@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from torch.distributed.run import get_args_parser as torchrun_parser
 
 from enlace.cli.app import app
 from enlace.config import find_run, load_run
@@ -110,6 +111,10 @@ def check_words(shown: Shown) -> None:
         assert rest[0] == "-m", shown
         if rest[1] == "enlace.train.train":
             parse(["train", *rest[2:]], named=shown.named)
+    elif program == ".venv/bin/torchrun":
+        launched = torchrun_parser().parse_args(rest)
+        assert launched.module and launched.training_script == "enlace.train.train", shown
+        parse(["train", *launched.training_script_args], named=shown.named)
     else:
         path = ROOT / program
         assert path.is_file() and os.access(path, os.X_OK), f"no existe o no es ejecutable: {program}"
@@ -142,6 +147,8 @@ def test_every_command_can_be_typed(shown: Shown, monkeypatch: pytest.MonkeyPatc
         "scripts/no-existe.sh",
         "scripts/test.sh --largo",
         ".venv/bin/python -m enlace.train.train no-existe",
+        ".venv/bin/torchrun --nproc-per-node 2 -m enlace.train.train no-existe",
+        ".venv/bin/torchrun --nproc-per-node 2 enlace/train/train.py smoke-cpu",
     ],
 )
 def test_a_wrong_command_would_be_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def joined(run: Run) -> Iterator[Processes]:
 
     ConfigError si el lote no se reparte por igual. Si durante el bloque se pierde otro proceso, EnlaceError.
     """
-    processes = _launched()
+    processes = launched()
     _require_even_split(run, processes)
     if processes.count == 1:
         yield processes
@@ -107,7 +107,8 @@ def joined(run: Run) -> Iterator[Processes]:
         dist.destroy_process_group()
 
 
-def _launched() -> Processes:
+def launched() -> Processes:
+    """Este proceso según las variables que pone torchrun; sin ellas, el único."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     if not all(name in os.environ for name in names):
         return ALONE

@@ -32,7 +32,7 @@ from enlace.train.objective import Objective
 from enlace.train.optim import Optimizers, build_optimizers
 from enlace.train.parallel import replicate, shard
 from enlace.train.preflight import dry_batch, or_out_of_memory, require_memory
-from enlace.train.processes import ALONE, Processes, joined
+from enlace.train.processes import ALONE, Processes, joined, launched
 from enlace.train.progress import ProgressDisplay
 from enlace.train.resume import check_compatible, find_checkpoint, require_same_run
 from enlace.train.signals import StopRequest, stop_request
@@ -46,8 +46,9 @@ def launch(run_path: str, overrides: list[str], *, resume: str | None = None, es
     if estimate:
         print(render_estimate(run, estimate_only(run)))
         return
-    if not train(run, resume=resume):
-        command = shlex.join(["enlace", "train", run_path, *overrides, "--resume", "auto"])
+    if not train(run, resume=resume) and launched().main:
+        program = ["enlace", "train"] if launched().count == 1 else ["torchrun", "-m", "enlace.train.train"]
+        command = shlex.join([*program, run_path, *overrides, "--resume", "auto"])
         print(f"parada a petición; el trabajo está guardado. Para seguir: {command}", file=sys.stderr)
 
 

@@ -45,7 +45,7 @@ def test_every_file_names_its_schema_for_editors(path: Path) -> None:
 def test_every_run_opens_with_its_command_time_result_and_check(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()[1:5]
     assert [line.split(":")[0] for line in lines] == ["# Orden", "# Tiempo", "# Resultado", "# Verificado"]
-    assert lines[0].endswith(f" enlace train {path.stem}")
+    assert lines[0].endswith((f" enlace train {path.stem}", f" -m enlace.train.train {path.stem}"))
 
 
 def parameters(model: Model) -> int:
