@@ -107,6 +107,9 @@ def check_words(shown: Shown) -> None:
         return
     if shown.enlace is not None:
         parse(shown.enlace, named=shown.named)
+    elif program == ".venv/bin/python" and rest[0].startswith("bench/"):
+        source = (ROOT / rest[0]).read_text()
+        assert [word for word in rest[1:] if word.startswith("--") and f'"{word}"' not in source] == [], shown
     elif program == ".venv/bin/python":
         assert rest[0] == "-m", shown
         if rest[1] == "enlace.train.train":
@@ -146,6 +149,7 @@ def test_every_command_can_be_typed(shown: Shown, monkeypatch: pytest.MonkeyPatc
         "python entrena.py",
         "scripts/no-existe.sh",
         "scripts/test.sh --largo",
+        ".venv/bin/python bench/quality.py --deprisa",
         ".venv/bin/python -m enlace.train.train no-existe",
         ".venv/bin/torchrun --nproc-per-node 2 -m enlace.train.train no-existe",
         ".venv/bin/torchrun --nproc-per-node 2 enlace/train/train.py smoke-cpu",
