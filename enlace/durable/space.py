@@ -11,7 +11,7 @@ from enlace.errors.numerals import decimal
 
 # EFBIG es el límite de tamaño de un fichero (ulimit -f, FAT32): para quien escribe, también es falta de sitio.
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_PERMISSION = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_PERMISSION = {errno.EACCES, errno.EPERM}
 _CAUSES = {
     errno.ENOSPC: "el disco está lleno",
     errno.EDQUOT: "se ha agotado la cuota de disco",
@@ -74,6 +74,13 @@ def _write_error(path: Path, error: OSError) -> EnlaceError:
         )
     if error.errno in _NO_PERMISSION:
         return _no_permission("escribir", path, error)
+    if error.errno == errno.EROFS:
+        return EnlaceError(
+            "el disco no deja escribir",
+            where=str(path),
+            why=_cause(error),
+            fix="móntalo para escribir; si antes dejaba, el sistema lo ha protegido tras un fallo: revísalo (dmesg)",
+        )
     if error.errno == errno.EIO:
         # Tras un EIO el núcleo puede dar por limpias páginas que no llegaron: reintentar diría «hecho» sin estarlo.
         return EnlaceError(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enlace.config.schema import Checkpoints
-from enlace.durable import Content, publish, remove, verify
+from enlace.durable import Content, publish, remove, require_space, verify
+from enlace.durable.space import reading
 from enlace.errors import CorruptDataError, warn
 from enlace.train.state import KIND, read_state
 
@@ -26,7 +27,10 @@ def checkpoint_step(path: Path) -> int:
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """Los puntos de control publicados, del más antiguo al más nuevo (sin verificar); una copia con otro nombre, no."""
-    found = (path for path in folder.glob(f"{PREFIX}-*") if _NAME.fullmatch(path.name) and path.is_dir())
+    if not folder.is_dir():
+        return []
+    with reading(folder):
+        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=checkpoint_step)
 
 
@@ -73,8 +77,16 @@ class CheckpointWriter:
     def _write(self, step: int, files: Mapping[str, Content], parents: Mapping[str, str]) -> None:
         path = checkpoint_path(self.folder, step)
         if not path.exists():
+            self._require_space()
             publish(path, files, kind=KIND, parents=parents, info={"step": step})
         prune(self.folder, self.policy)
+
+    def _require_space(self) -> None:
+        """Todos miden lo mismo: si no cabe otro como el último, se dice antes de llenar el disco a los demás."""
+        for newest in list_checkpoints(self.folder)[-1:]:
+            with reading(newest):
+                size = sum(file.stat().st_size for file in newest.iterdir())
+            require_space(self.folder, size)
 
 
 def prune(folder: Path, policy: Checkpoints) -> None:
