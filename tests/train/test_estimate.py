@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from enlace.config import find_run, load_run
 from enlace.config.schema import Run
+from enlace.model import Transformer
 from enlace.train.estimate import estimate_run, render_estimate
+from enlace.train.optim import build_optimizers, state_tensors
 from enlace.train.train import estimate_only
 from tests.tiny import tiny_run
 
@@ -24,9 +27,27 @@ def test_flops_are_six_per_matrix_parameter_plus_attention(tmp_path: Path) -> No
     assert plan.flops == plan.flops_per_token * 12 * 4 * 32
 
 
-def test_the_optimizer_weighs_twice_the_weights(tmp_path: Path) -> None:
+def test_adamw_weighs_twice_the_weights(tmp_path: Path) -> None:
     memory = estimate_run(tiny_run(tmp_path), peak_flops=None, measured_pass=None).memory
     assert memory.optimizer == 2 * memory.weights == 2 * memory.gradients
+
+
+def test_muon_weighs_what_its_state_weighs(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path, train__optimizer__muon={"momentum": 0.95, "ns_steps": 5})
+    plan = estimate_run(run, peak_flops=None, measured_pass=None)
+    model = Transformer(run.model)
+    optimizers = build_optimizers(model, run.train.optimizer, muon_dtype=torch.float32)
+    state = state_tensors(optimizers, model.named_parameters())
+    assert plan.memory.optimizer == sum(tensor.nbytes for tensor in state.values() if tensor.ndim)
+
+
+def test_several_processes_share_the_passes_and_if_sharded_the_memory(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path, hardware__micro_batch_tokens=32, hardware__parallel="shard")
+    alone = estimate_run(run, peak_flops=None, measured_pass=0.5)
+    plan = estimate_run(run, peak_flops=None, measured_pass=0.5, processes=2)
+    assert (alone.seconds, plan.seconds) == (24.0, 12.0)
+    assert plan.memory.optimizer == alone.memory.optimizer // 2
+    assert "en cada uno de los 2 procesos" in render_estimate(run, plan)
 
 
 def test_disk_counts_the_kept_ones_plus_the_one_being_written_plus_the_model(tmp_path: Path) -> None:
