@@ -33,6 +33,7 @@ from tests.tiny import tiny_run, write_documents
 KILLS = 20
 LONG_KILLS = 200
 STEPS = 16
+MUON = {"momentum": 0.95, "ns_steps": 5}
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "sincrona": {},
@@ -44,7 +45,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "hardware__micro_batch_tokens": 32,
         "train__checkpoints__asynchronous": True,
     },
+    "muon": {"train__optimizer__muon": MUON, "train__checkpoints__asynchronous": True},
     "float16-escalado": {"hardware__dtype": "float16", "hardware__grad_scaler": True},
+    "float16-escalado-muon": {
+        "hardware__dtype": "float16",
+        "hardware__grad_scaler": True,
+        "train__optimizer__muon": MUON,
+    },
     "coseno-y-pesos-sueltos": {"train__schedule__kind": "cosine", "model__tie_embeddings": False},
 }
 EXACT_FILES = ("model.safetensors", "optimizer.safetensors", "rng.safetensors")

@@ -103,7 +103,6 @@ def joined(run: Run) -> Iterator[Processes]:
     with _explained(processes):
         dist.init_process_group("gloo" if run.hardware.device == "cpu" else None, timeout=timeout)
         yield processes
-        dist.barrier()
         dist.destroy_process_group()
 
 

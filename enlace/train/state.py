@@ -161,7 +161,7 @@ def _copy(state: TrainingState, tensors: Mapping[str, Tensor]) -> dict[str, Tens
     for name, tensor in tensors.items():
         full = whole(tensor.detach())
         if state.processes.main:
-            copies[name] = full.to("cpu", copy=full is tensor or full.is_cpu)
+            copies[name] = full.to("cpu", copy=True)
     return copies
 
 
