@@ -1,8 +1,12 @@
 """El único sitio que escribe un error en la pantalla y decide el código de salida."""
 
+import contextlib
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 from enlace.errors.hierarchy import Cancelled, EnlaceError
 
@@ -23,27 +27,60 @@ def warn(message: str) -> None:
 def guard(action: Callable[[], None], *, debug: bool = False) -> int:
     """Ejecuta la acción y devuelve el código de salida; los errores salen por stderr.
 
-    Un fallo inesperado (un defecto de ENLACE) también sale en claro, con código 1; `debug` añade la traza.
+    Un fallo inesperado (un defecto de ENLACE) también sale en claro, con código 1; `debug` añade la traza. SIGTERM
+    cancela como Ctrl-C mientras la acción no los escuche de otra forma.
     """
+    cancellation = _Cancellation()
     try:
-        action()
+        with cancellation.listening():
+            action()
     except KeyboardInterrupt:
         return _report(Cancelled("cancelado"), debug)
-    except EnlaceError as error:
-        return _report(error, debug)
     except BrokenPipeError:
         # Quien leía la salida (head, less) ya se fue: no es un error de nadie.
         sys.stderr.close()
         return 0
     except Exception as error:
-        return _report(_unexpected(error), debug)
+        return _report(cancellation.explain(error), debug)
     return 0
 
 
+class _Cancellation:
+    """Si una señal ha cancelado la acción."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Atiende las señales de cancelar mientras dure el bloque; después deja los manejadores como estaban."""
+        if threading.current_thread() is not threading.main_thread():  # en otro hilo Python no deja escucharlas
+            yield
+            return
+        previous = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def explain(self, error: Exception) -> EnlaceError:
+        """Lo que falla tras cancelar es por eso: hay código en C que cambia KeyboardInterrupt por otro error."""
+        if self._asked:
+            return Cancelled("cancelado")
+        return error if isinstance(error, EnlaceError) else _unexpected(error)
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        self._asked = True
+        raise KeyboardInterrupt
+
+
 def _report(error: EnlaceError, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    print(render(error), file=sys.stderr, flush=True)
+    # Si stderr va a un fichero del disco que se ha llenado, queda al menos el código de salida.
+    with contextlib.suppress(OSError):
+        if debug:
+            traceback.print_exc()
+        print(render(error), file=sys.stderr, flush=True)
     return error.exit_code
 
 

@@ -1,6 +1,9 @@
 """Cuatro líneas por error, un código de salida por clase y nunca una traza sin pedirla."""
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import pytest
 
 from enlace import errors
 from enlace.cli.app import app
-from enlace.errors import Cancelled, ConfigError, EnlaceError, Problem, guard, render, warn
+from enlace.errors import Cancelled, ConfigError, EnlaceError, Problem, ResourceError, guard, render, warn
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "arquitectura.md"
 CODES = {
@@ -68,6 +71,30 @@ def test_what_where_why_and_hint_each_in_its_line_and_only_if_it_says_something(
 def test_an_interruption_is_a_cancellation(capsys: pytest.CaptureFixture[str]) -> None:
     assert guard(raising(KeyboardInterrupt())) == Cancelled.exit_code
     assert capsys.readouterr().err == "error: cancelado\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, ValueError, EnlaceError])
+def test_whatever_a_signal_makes_fail_is_a_cancellation(
+    number: int, raised: type[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # El código en C de otras bibliotecas cambia a veces KeyboardInterrupt por un error suyo.
+    def interrupted() -> None:
+        try:
+            signal.raise_signal(number)
+        except KeyboardInterrupt:
+            raise raised("a medias") from None
+
+    handler = signal.getsignal(number)
+    assert guard(interrupted) == Cancelled.exit_code
+    assert capsys.readouterr().err == "error: cancelado\n"
+    assert signal.getsignal(number) == handler
+
+
+def test_the_exit_code_survives_a_full_disk_behind_stderr() -> None:
+    code = "import sys; from enlace.errors import *; sys.exit(guard(lambda: (_ for _ in ()).throw(ResourceError('x'))))"
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run([sys.executable, "-c", code], stderr=full).returncode == ResourceError.exit_code
 
 
 def test_a_defect_of_ours_is_told_as_such_and_its_traceback_only_with_debug(capsys: pytest.CaptureFixture[str]) -> None:
