@@ -1,5 +1,6 @@
 """SIGTERM y Ctrl-C: terminar el paso, guardar y decir cómo seguir. La segunda vez, parar ya."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -16,25 +17,32 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
 
     def __bool__(self) -> bool:
         return self.signal is not None
 
+    def forget(self) -> None:
+        """Deja los manejadores como estaban."""
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
     def _receive(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:
-            raise KeyboardInterrupt
+            self.forget()
+            signal.raise_signal(number)  # la segunda hace lo que habría hecho sin nosotros
+            return
         self.signal = signal.Signals(number)
         # os.write y no print: una señal puede llegar en mitad de otro print.
-        os.write(STDERR, NOTICE)
+        with contextlib.suppress(OSError):  # sin terminal, o con su disco lleno, también se para
+            os.write(STDERR, NOTICE)
 
 
 @contextmanager
 def stop_request() -> Iterator[StopRequest]:
     """Escucha las señales de parada mientras dura el bloque; después deja los manejadores como estaban."""
     request = StopRequest()
-    previous = {number: signal.signal(number, request._receive) for number in SIGNALS}
     try:
         yield request
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        request.forget()

@@ -1,19 +1,16 @@
 """Fallos metidos por el núcleo en las llamadas al sistema de un proceso de verdad, con strace."""
 
-import io
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from enlace.errors import guard
-
-from .forks import start_child, wait_for
+from .forks import exit_as_a_command, start_child, wait_for
 
 # Cada verbo de disco, con los nombres que le da el núcleo según la máquina.
 CALLS = {
@@ -46,7 +43,7 @@ def require_strace() -> None:
         pytest.skip("FALLOS DE DISCO SIN INYECTAR: strace necesita root para engancharse a un proceso")
 
 
-def inject(action: Callable[[], None], call: str, effect: str, nth: int, folder: Path) -> Outcome:
+def inject(action: Callable[[], object], call: str, effect: str, nth: int, folder: Path) -> Outcome:
     """Ejecuta la acción en un hijo cuya llamada `call` número `nth` (de cada hilo) sufre `effect` (error=… o signal=…).
 
     Bifurcar y engancharse después cuesta 20 ms; arrancar otro Python con torch, 2 s.
@@ -58,7 +55,7 @@ def inject(action: Callable[[], None], call: str, effect: str, nth: int, folder:
     return Outcome(code, said, hit[0] if hit else None)
 
 
-def record(action: Callable[[], None], folder: Path) -> list[str]:
+def record(action: Callable[[], object], folder: Path) -> list[str]:
     """Las llamadas de disco que hace la acción, una por línea, con la ruta de cada descriptor."""
     with _traced(action, ["-e", "trace=" + ",".join(CALLS.values())], folder) as (code, said, trace):
         assert code == 0, said
@@ -66,22 +63,16 @@ def record(action: Callable[[], None], folder: Path) -> list[str]:
 
 
 @contextmanager
-def _traced(action: Callable[[], None], options: list[str], folder: Path) -> Iterator[tuple[int, str, Path]]:
+def _traced(action: Callable[[], object], options: list[str], folder: Path) -> Iterator[tuple[int, str, Path]]:
     output, trace = folder / "salida", folder / "traza"
-    output.write_bytes(b"")
+    output.unlink(missing_ok=True)
     reader, writer = os.pipe()
 
-    def wait_and_act() -> None:
+    def wait_for_strace() -> None:
         os.close(writer)
-        descriptor = os.open(output, os.O_WRONLY)
         os.read(reader, 1)
-        # A memoria: así las únicas escrituras que strace cuenta son las de la corrida.
-        with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):
-            code = guard(action)
-        os.pwrite(descriptor, said.getvalue().encode(), 0)
-        os._exit(code)
 
-    child = start_child(wait_and_act)
+    child = start_child(lambda: exit_as_a_command(action, output, wait_for_strace))
     os.close(reader)
     order = ["strace", "-f", "-y", "-p", str(child), "-o", str(trace), *options]
     with subprocess.Popen(order, stderr=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"}) as strace:

@@ -127,6 +127,7 @@ def test_a_training_with_a_failed_call_resumes_to_the_same_end(
     for nth in chosen:
         for effect in EFFECTS[:3] if long_run else [EFFECTS[list(CALLS).index(call) % 3]]:
             run = make_run(folder, f"cortada-{nth}-{EFFECTS.index(effect)}")
+            Path(run.runs_dir).mkdir(exist_ok=True)
             outcome = inject(lambda run=run: _train(run), call, effect, nth, folder)
             check_outcome(outcome, effect)
             assert latest(Path(run.runs_dir) / run.name / "checkpoints", PREFIX, KIND)[1] == []
