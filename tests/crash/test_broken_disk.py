@@ -3,8 +3,7 @@
 import errno
 import resource
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -133,49 +132,6 @@ def test_file_size_limit_is_reported_as_lack_of_space(tmp_path: Path) -> None:
     assert wait_for(start_child(publish_too_much)) == 0
     assert {place.name for place in tmp_path.iterdir()} == {"step-1", "step-3"}
     verify(tmp_path / "step-1", "checkpoint")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Monta discos de verdad de los bytes que se pidan, uno cada vez."""
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    if mount is None or umount is None:
-        pytest.skip("DISCO LLENO SIN PROBAR: no hay mount")
-    place = tmp_path / "disco"
-    place.mkdir()
-
-    def release() -> None:
-        if place.is_mount():
-            subprocess.run([umount, str(place)], check=True)
-
-    def build(size: int) -> Path:
-        release()
-        order = [mount, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
-        result = subprocess.run(order, capture_output=True, text=True, check=False)
-        if result.returncode:
-            pytest.skip(f"DISCO LLENO SIN PROBAR: hace falta root para montar un tmpfs ({result.stderr.strip()})")
-        return place
-
-    yield build
-    release()
-
-
-def test_full_disk_of_every_size_keeps_the_previous(small_disk: Callable[[int], Path]) -> None:
-    page, failures = resource.getpagesize(), 0
-    for pages in count(8):
-        folder = small_disk(pages * page)
-        publish(folder / "step-1", {"model.bin": bytes(5_000)}, kind="checkpoint")
-        try:
-            publish(folder / "step-2", {"model.bin": (bytes(10_000) for _ in range(10))}, kind="checkpoint")
-        except ResourceError as error:
-            failures += 1
-            assert "no hay espacio" in error.what
-            assert [place.name for place in folder.iterdir()] == ["step-1"]
-        verify(folder / "step-1", "checkpoint")
-        if (folder / "step-2").exists():
-            break
-    assert failures > 10
-    verify(folder / "step-2", "checkpoint")
 
 
 def test_required_space_is_checked_before_writing(tmp_path: Path) -> None:
