@@ -1,5 +1,6 @@
 """El cerrojo: un solo proceso a la vez, y que muere con quien lo tiene."""
 
+import errno
 import fcntl
 import os
 import socket
@@ -11,11 +12,13 @@ from pathlib import Path
 from enlace.durable.disk import DISK, make_folders
 from enlace.durable.space import writing
 from enlace.durable.staging import is_alive
-from enlace.errors import LockedError
+from enlace.errors import EnlaceError, LockedError
 
 _HELD: set[int] = set()
 # El cerrojo de un proceso recién muerto puede tardar un instante en soltarse (un hijo suyo aún sin exec).
 DEAD_OWNER_GRACE = 2.0
+# Un disco de red sin servidor de cerrojos, o un sistema de ficheros que no los tiene.
+NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 @contextmanager
@@ -45,7 +48,7 @@ def lock(path: Path) -> Iterator[None]:
 
 def _acquire(descriptor: int, path: Path) -> None:
     deadline = time.monotonic() + DEAD_OWNER_GRACE
-    while not _try(descriptor):
+    while not _try(descriptor, path):
         pid, _, host = os.pread(descriptor, 1024, 0).decode("utf-8", "replace").strip().partition(" ")
         if _is_dead(pid, host) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -62,11 +65,20 @@ def _acquire(descriptor: int, path: Path) -> None:
     os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
 
 
-def _try(descriptor: int) -> bool:
+def _try(descriptor: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        raise EnlaceError(
+            "este disco no admite cerrojos y sin él dos procesos podrían pisarse",
+            where=str(path),
+            why=errno.errorcode[error.errno],
+            fix="elige una carpeta en un disco de esta máquina",
+        ) from error
     return True
 
 

@@ -48,8 +48,9 @@ def inject(action: Callable[[], object], call: str, effect: str, nth: int, folde
 
     Bifurcar y engancharse después cuesta 20 ms; arrancar otro Python con torch, 2 s.
     """
-    expression = f"inject={CALLS[call]}:{effect}:when={nth}"
-    with _traced(action, ["-e", f"trace={CALLS[call]}", "-e", expression], folder) as (code, said, trace):
+    names = CALLS.get(call, call)
+    options = ["-e", f"trace={names}", "-e", f"inject={names}:{effect}:when={nth}"]
+    with _traced(action, options, folder) as (code, said, trace):
         lines = trace.read_text(errors="replace").splitlines()
     hit = [line for line in lines if "(INJECTED)" in line or "= ?" in line]
     return Outcome(code, said, hit[0] if hit else None)
