@@ -114,7 +114,7 @@ sync_code() {
 typed() {
     local word line=""
     for word in "$@"; do
-        [[ $word =~ ^[A-Za-z0-9_./=:,+-]+$ ]] || word=${word@Q}
+        [[ $word =~ ^[A-Za-z0-9_./=:,+-]+$ ]] || word="'${word//\'/\'\\\'\'}'"
         line+=" $word"
     done
     printf '%s\n' "${line# }"
@@ -146,11 +146,12 @@ attach_session() {
     exec ssh "${ssh_options[@]}" -t -- "$host" "exec tmux -u -L $socket attach-session -t '=enlace-$name'"
 }
 
-# Una carpeta local que no trajo fetch, o con ficheros más nuevos que los del servidor, es trabajo que no se pisa.
+# Una carpeta local que no trajo fetch de ahí, o con ficheros más nuevos que los de allí, es trabajo que no se pisa.
 refuse_local_work() {
     local newer
     [ -d "$1" ] || return 0
-    [ -f "$1/.traida" ] || die "ya hay una corrida tuya en $1" "no la trajo fetch: pisaría tu trabajo" "muévela y repite" 9
+    [ "$(cat -- "$1/.traida" 2>/dev/null)" = "$host:$2" ] ||
+        die "ya hay otra corrida en $1" "no la trajo fetch de ese servidor: la pisaría" "muévela y repite" 9
     newer=$(transfer --dry-run --existing --update --out-format='%n' --exclude=/.lock "$1/" "$host:$2/" | sed '/\/$/d')
     [ -z "$newer" ] || die "en $1 hay trabajo más nuevo que el del servidor" "${newer//$'\n'/, }" "muévelo y repite" 9
 }

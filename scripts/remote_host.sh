@@ -131,6 +131,7 @@ train_here() { # NOMBRE GPU RANURA RESULTADO ORDEN ARGUMENTO…
         return
     fi
     printf '%s, en %s\n' "$name" "$PWD" >"$slot"
+    mkdir -p -- "runs/$name"
     printf '%s\n' "$again" >"runs/$name/orden.txt"
     # Ctrl-C desde attach es para el entrenamiento: ni estos procesos ni tee deben morir antes que él.
     trap : INT
@@ -139,8 +140,11 @@ train_here() { # NOMBRE GPU RANURA RESULTADO ORDEN ARGUMENTO…
         printf '▸ %s · %s\n' "$(date '+%F %T')" "$again"
         CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1 .venv/bin/enlace train "$@" || code=$?
         printf '▸ %s · termina con código %s\n' "$(date '+%F %T')" "$code"
-        [ ! -e "$outcome" ] || printf 'código %s\n' "$code" >"$outcome"
+        exit "$code"
     } 9>&- 2>&1 </dev/null | tee -i -a -- "runs/$name/salida.log" 9>&-
+    code=${PIPESTATUS[0]}
+    # Quien espera el primer paso puede haberse ido, y su fichero con él.
+    [ ! -e "$outcome" ] || printf 'código %s\n' "$code" >"$outcome"
 }
 
 # systemd-logind puede matar lo que alguien deja al salir; entonces tmux va con el gestor de usuario, que se queda.
@@ -227,7 +231,6 @@ remote_run() { # GPU REANUDAR ORDEN CORRIDA CAMBIO…
     enter
     check_ready "$gpu"
     name=$(run_name "$@")
-    mkdir -p -- "runs/$name"
     events=$(size_of -l "runs/$name/events.jsonl")
     offset=$(size_of -c "runs/$name/salida.log")
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/enlace
@@ -237,7 +240,7 @@ remote_run() { # GPU REANUDAR ORDEN CORRIDA CAMBIO…
     trap "rm -f -- $(printf %q "$outcome")" EXIT
     # El nombre de la máquina, por si la carpeta personal es de red y la ven varias.
     launch "$name" "${gpu:-0}" "$cache/$(uname -n)-gpu${gpu:-0}.lock" "$outcome" "$again" "$@" ${resume:+--resume "$resume"}
-    say "«$name» arranca en tmux; espera al primer paso"
+    say "«$name» arranca en tmux; espera al primer paso (si cortas aquí, sigue)"
     wait_first_step "$name" "$outcome" "$events" "$offset"
     say "paso $(last_value step "$name"), pérdida $(last_value loss "$name"). Míralo con: scripts/remote.sh logs $name"
 }
@@ -278,7 +281,7 @@ remote_status() {
         printf '%8s  %-8.6s  %-24s  %s\n' "$(last_value step "$name")" "$(last_value loss "$name")" "$state" "$name"
     done
     ! command -v nvidia-smi >/dev/null ||
-        nvidia-smi --query-gpu=index,name,utilization.gpu,memory.used,memory.total,temperature.gpu --format=csv
+        nvidia-smi --query-gpu=index,name,utilization.gpu,memory.used,memory.total,temperature.gpu --format=csv || true
 }
 
 remote_stop() { # [NOMBRE]

@@ -112,7 +112,8 @@ def write_server_files(base: Path, port: int) -> None:
     )
     (base / "config de ssh").write_text(
         f"Host servidor\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n"
-        f"  IdentityFile {base / 'user'}\n  IdentitiesOnly yes\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+        f"  IdentityFile {base / 'user'}\n  IdentitiesOnly yes\n"
+        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
     )
 
 
@@ -280,7 +281,7 @@ def test_a_training_lives_without_the_connection_stops_resumes_and_comes_back(se
     assert re.search(r"paso \d+, pérdida \d", output)
     assert server.log("diminuta"), "ha vuelto sin que entrenara"
     assert "diminuta" in ready.remote("run", RUN, "name=otra", code=6)
-    assert not server.log("otra")
+    assert not server.run_folder("otra").exists()
     assert "«diminuta» está en marcha" in ready.remote("sync", code=6)
     assert re.search(r"entrenando \(pid \d+\) +diminuta", ready.remote("status"))
 
@@ -460,9 +461,13 @@ def test_fetch_never_steps_on_local_work(server: Server, ready: Clone) -> None:
     (there / "informe.md").write_text("de allí")
     here.mkdir(parents=True)
     (here / "informe.md").write_text("mío")
-    assert "ya hay una corrida tuya" in ready.remote("fetch", "una", code=9)
+    assert "ya hay otra corrida en runs/una" in ready.remote("fetch", "una", code=9)
     shutil.rmtree(here)
     ready.remote("fetch", "una")
+    ready.remote("fetch", "una")
+    (here / ".traida").write_text("otro:/sitio\n")
+    assert "ya hay otra corrida en runs/una" in ready.remote("fetch", "una", code=9)
+    shutil.rmtree(here)
     ready.remote("fetch", "una")
     (here / "informe.md").write_text("cambiado aquí")
     assert "por qué: informe.md" in ready.remote("fetch", "una", code=9)
