@@ -169,6 +169,7 @@ launch() { # NOMBRE ARGUMENTO-DE-train_here…
         printf '\nexit')
     if error=$(start_session "enlace-$1" bash -c "$code" 2>&1); then return; fi
     case $error in
+    # Lo ha explicado ya start_session.
     error:*) printf '%s\n' "$error" >&2 && exit 3 ;;
     *duplicate*) die "«$1» ya está en marcha" "tmux ya tiene una sesión con su nombre" "$see_status" 6 ;;
     *) die "tmux no ha podido empezar" "$error" "entra en el servidor y prueba: tmux -L $socket new-session" 1 ;;
@@ -196,7 +197,7 @@ wait_first_step() { # NOMBRE RESULTADO SUCESOS-DE-ANTES BYTES-DE-ANTES
         ocupada*) die "el servidor ya está entrenando" "es ${result#ocupada }" \
             "espera, páralo con scripts/remote.sh stop, o elige otra con --gpu" 6 ;;
         esac
-        tail -c +"$(($4 + 1))" "runs/$1/salida.log" 2>/dev/null | tail -n 20 >&2
+        tail -c +"$(($4 + 1))" "runs/$1/salida.log" 2>/dev/null | tail -n 20 >&2 || true
         result=${result#código }
         [ "$result" = 0 ] || say "no ha llegado a entrenar; lo último que ha escrito está justo encima"
         exit "${result:-1}"

@@ -85,6 +85,10 @@ class Server:
     def trainings(self) -> list[psutil.Process]:
         return [each for each in self.processes() if (each.info["cmdline"] or [])[2:3] == ["train"]]
 
+    def kill_tmux(self) -> None:
+        for tmux in self.base.glob("tmux/*/*"):
+            subprocess.run(["tmux", "-S", tmux, "kill-server"], capture_output=True, check=False)
+
     def cut_connections(self) -> None:
         """Mata, sin avisar, todos los procesos de sshd que atienden a alguien."""
         for child in psutil.Process(self.process.pid).children(recursive=True):
@@ -133,8 +137,7 @@ def server() -> Iterator[Server]:
         wait_for(lambda: b"listening" in (base / "sshd.log").read_bytes())
         yield server
     finally:
-        for tmux in base.glob("tmux/*/*"):
-            subprocess.run(["tmux", "-S", tmux, "kill-server"], capture_output=True, check=False)
+        server.kill_tmux()
         server.cut_connections()
         process.terminate()
         process.wait()
@@ -325,6 +328,15 @@ def test_cutting_the_connection_while_it_starts_does_not_stop_it(server: Server,
     wait_for(lambda: (server.run_folder("diminuta") / "informe.md").exists())
     assert len(server.log("diminuta")) == 12
     wait_for(lambda: not list(server.home.glob(".cache/enlace/arranque.*")))
+
+
+def test_a_session_killed_before_the_first_step_is_said(server: Server, ready: Clone) -> None:
+    starting = ready.start("run", RUN)
+    wait_for(server.trainings)
+    server.kill_tmux()
+    message = "".join(starting.communicate(timeout=60))
+    assert starting.returncode == 1
+    assert "no ha llegado a entrenar" in message
 
 
 def test_of_two_simultaneous_runs_exactly_one_trains(server: Server, ready: Clone) -> None:
