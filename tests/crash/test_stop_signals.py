@@ -155,10 +155,12 @@ def test_stopped_at_random_instants_and_resumed_equals_never_stopped(
     while stops < (200 if long_run else 10):
         attempt += 1
         run = make_run(tmp_path, f"parada-{attempt}", train__checkpoints__asynchronous=bool(attempt % 2))
-        stopped = 1
-        while stopped:
-            stopped = stop_once(run, tmp_path, dice)
-            stops += stopped
+        # En una máquina cargada todas caerían antes del primer paso: a la quinta, se la deja acabar.
+        for _ in range(5):
+            if not stop_once(run, tmp_path, dice):
+                break
+            stops += 1
+        assert wait_for(start(run, tmp_path)) == 0
         assert exact_state(run) == expected
 
 
