@@ -5,8 +5,8 @@ Un conjunto es una carpeta publicada con dos ficheros por shard:
     train-00000.bin   cabecera de 128 bytes y tokens uint16 little-endian; cada documento acaba en el token de fin
     train-00000.idx   uint64 little-endian [documentos + 1]: token donde empieza cada uno, y el total
 
-Abrirlo lee cada byte una vez para comprobar su SHA-256 (del orden de 1 s por GB); después solo se leen las páginas
-que se usan.
+Abrirlo lee cada byte para comprobar su SHA-256 (del orden de 1 s por GB) y que su mayor id es el que dice; después
+solo se leen las páginas que se usan.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from struct import Struct
-from typing import IO, Literal, cast
+from typing import IO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,12 +94,13 @@ def open_shard_set(name: str, path: Path, vocab_size: int) -> SplitSource:
             fix="corrige la ruta en data.sources, o entrena con textos: configs/data/smoke.yaml",
         )
     manifest = verify(path, KIND)
+    text_bytes = _text_bytes(path, manifest)
     shards = {file: _open_shard(path / file) for file in sorted(manifest.files) if file.endswith(".bin")}
     tokenizers = {shard.tokenizer_sha256 for shard in shards.values()}
     if len(tokenizers) != 1:
         raise _corrupt(path, "no tiene shards, o vienen de tokenizadores distintos")
     _require_ids_fit(list(shards.values()), vocab_size)
-    train, validation = (_select(name, split, shards, manifest) for split in ("train", "validation"))
+    train, validation = (_select(name, split, shards, text_bytes) for split in ("train", "validation"))
     return SplitSource(train, validation, tokenizers.pop())
 
 
@@ -177,21 +178,29 @@ def _open_shard(path: Path) -> Shard:
     magic, version, end_of_text, max_id, dtype, n_tokens, tokenizer, payload = _HEADER.unpack(header)
     if (magic, version, dtype) != (_MAGIC, _VERSION, _DTYPE):
         raise _corrupt(path, f"no es un shard de la versión {_VERSION}")
-    if path.stat().st_size != _HEADER.size + 2 * n_tokens:
+    if n_tokens == 0 or path.stat().st_size != _HEADER.size + 2 * n_tokens:
         raise _corrupt(path, f"la cabecera dice {n_tokens} tokens y su tamaño no cuadra")
     tokens: NDArray[np.uint16] = np.memmap(path, dtype="<u2", mode="r", offset=_HEADER.size, shape=(n_tokens,))
     return Shard(path, end_of_text, max_id, tokenizer.hex(), payload.hex(), tokens)
 
 
-def _select(name: str, split: Split, shards: Mapping[str, Shard], manifest: Manifest) -> ShardSource:
-    # El manifiesto ya se ha comprobado: es el que escribió `write_shard_set`.
-    text_bytes = cast(Mapping[str, int], manifest.info["text_bytes"])
+def _select(name: str, split: Split, shards: Mapping[str, Shard], text_bytes: Mapping[str, int]) -> ShardSource:
     chosen = [shard for file, shard in shards.items() if file.startswith(split)]
     return ShardSource(name, chosen, text_bytes.get(split, 0))
 
 
+def _text_bytes(path: Path, manifest: Manifest) -> dict[str, int]:
+    counts = manifest.info.get("text_bytes")
+    if not isinstance(counts, dict) or not all(type(count) is int and count >= 0 for count in counts.values()):
+        raise _corrupt(path, "su manifiesto no dice cuántos bytes de texto hay en cada parte")
+    return counts
+
+
 def _require_ids_fit(shards: Sequence[Shard], vocab_size: int) -> None:
     for shard in shards:
+        # La cabecera puede mentir, y un id de más es leer fuera del embedding.
+        if int(shard.tokens.max()) != shard.max_id:
+            raise _corrupt(shard.path, f"dice que su mayor id es {shard.max_id} y no lo es")
         if shard.max_id >= vocab_size:
             raise ConfigError([_id_does_not_fit(shard, vocab_size)])
 

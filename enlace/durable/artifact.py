@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from enlace.durable.canonical import Json
+from enlace.durable.canonical import Json, read_bounded
 from enlace.durable.disk import DISK, Disk, make_folders
 from enlace.durable.file import Content, FileEntry, write_new
 from enlace.durable.manifest import MANIFEST, Manifest, corrupt, decode_manifest, encode_manifest, is_plain_name
@@ -143,8 +143,7 @@ def _check_file(path: Path, entry: FileEntry | None, *, present: bool) -> None:
 
 def _read_regular(path: Path) -> bytes:
     _regular_status(path)
-    with reading(path):
-        return path.read_bytes()
+    return read_bounded(path)
 
 
 def _regular_status(path: Path) -> os.stat_result:

@@ -65,7 +65,7 @@ class AppendLog:
     def rewind(self, position: Position) -> None:
         """Borra lo posterior a `position`. CorruptDataError, sin tocar nada, si lo anterior no es lo de entonces."""
         digest = _prefix_digest(self._path, position.bytes)
-        if position.bytes > self._size or digest.hexdigest() != position.sha256:
+        if not 0 <= position.bytes <= self._size or digest.hexdigest() != position.sha256:
             raise CorruptDataError(
                 "el registro no es el que se guardó con el punto de control",
                 where=str(self._path),

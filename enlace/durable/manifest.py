@@ -71,7 +71,7 @@ def encode_manifest(
 def decode_manifest(data: bytes, path: Path) -> Manifest:
     """Lee los bytes de `path`. CorruptDataError si cambió un solo byte o si su forma no es la esperada."""
     body: Any = parse_json(data, str(path))
-    if not isinstance(body, dict) or to_json(body) != data:
+    if not isinstance(body, dict) or not _is_canonical(body, data):
         raise corrupt(path, "no está escrito como ENLACE lo escribe")
     stored = body.pop("sha256", None)
     if stored != _fingerprint(body):
@@ -80,7 +80,9 @@ def decode_manifest(data: bytes, path: Path) -> Manifest:
         raise corrupt(path, f"es del formato {body.get('format')} y esta versión de ENLACE lee el {FORMAT}")
     try:
         files = {name: _entry(name, entry) for name, entry in body.pop("files").items()}
-        return Manifest(files=files, sha256=stored, **body)
+        manifest = Manifest(files=files, sha256=stored, **body)
+        _require_types(manifest)
+        return manifest
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise corrupt(path, f"le falta o le sobra algo: {error}") from error
 
@@ -92,6 +94,22 @@ def _entry(name: str, entry: dict[str, Any]) -> FileEntry:
     if type(result.bytes) is not int or not _SHA256.fullmatch(result.sha256):
         raise ValueError(f"el tamaño o la huella de «{name}» no tienen sentido")
     return result
+
+
+def _require_types(manifest: Manifest) -> None:
+    """La huella la calcula quien lo escribe, así que no dice que su contenido tenga sentido."""
+    texts = [manifest.kind, manifest.code_version, manifest.created]
+    if not isinstance(manifest.parents, dict) or not isinstance(manifest.info, dict):
+        raise ValueError("parents e info son objetos")
+    if not all(isinstance(text, str) for text in [*texts, *manifest.parents.values()]):
+        raise ValueError("kind, code_version, created y los padres son textos")
+
+
+def _is_canonical(body: Json, data: bytes) -> bool:
+    try:
+        return to_json(body) == data
+    except RecursionError:  # escribir gasta más pila que leer
+        return False
 
 
 def _fingerprint(body: Mapping[str, Json]) -> str:

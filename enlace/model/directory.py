@@ -5,16 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from torch import Tensor
 
 from enlace.config import schema
 from enlace.durable import Content, Json, Manifest, read_json, to_json, verify
 from enlace.errors import CorruptDataError
+from enlace.model.accounting import n_parameters
 from enlace.model.transformer import Transformer
 from enlace.model.weights import load_weights, read_tensors, tensor_chunks
 
 KIND = "model"
 _CONFIG = "config.json"
 _WEIGHTS = "model.safetensors"
+# 256 MiB de tablas de RoPE: un millón de tokens con cabezas de 32.
+_MAX_ROPE_VALUES = 1 << 26
 _HF_NAMES = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
@@ -66,11 +70,14 @@ def load_model(path: Path, *, attention: schema.Attention = "math") -> tuple[Tra
     """El modelo de la carpeta, en CPU y en eval(), y su manifiesto.
 
     Se verifica cada byte y los pesos deben coincidir uno a uno. NotFoundError si no existe; CorruptDataError si algo
-    no es lo que se guardó.
+    no es lo que se guardó o la configuración pide más memoria de la que sus pesos justifican.
     """
     manifest = verify(path, KIND)
-    model = Transformer(_read_config(path / _CONFIG), attention=attention)
-    load_weights(model, read_tensors(path / _WEIGHTS), where=str(path / _WEIGHTS))
+    config = _read_config(path / _CONFIG)
+    tensors = read_tensors(path / _WEIGHTS)
+    _require_size(config, tensors, path / _CONFIG)
+    model = Transformer(config, attention=attention)
+    load_weights(model, tensors, where=str(path / _WEIGHTS))
     return model.eval(), manifest
 
 
@@ -95,9 +102,41 @@ def hf_config(model: Transformer, generation: Mapping[str, Json]) -> dict[str, J
     }
 
 
+def _require_size(config: schema.Model, tensors: Mapping[str, Tensor], where: Path) -> None:
+    """CorruptDataError si el modelo es mucho mayor que sus pesos: construirlo pediría la memoria que quisiera otro."""
+    described, given = n_parameters(config), sum(tensor.numel() for tensor in tensors.values())
+    tables = 2 * config.max_sequence_length * config.head_dim
+    if described > 2 * given or config.n_layers > len(tensors):
+        why = f"describe {described} parámetros en {config.n_layers} bloques y los pesos son {given}"
+    elif tables > max(_MAX_ROPE_VALUES, given):
+        why = f"un contexto de {config.max_sequence_length} tokens no cabe en memoria"
+    else:
+        return
+    raise CorruptDataError(
+        "config.json no es el de estos pesos",
+        where=str(where),
+        why=why,
+        fix="usa los pesos y la configuración de la misma corrida",
+    )
+
+
 def _read_config(path: Path) -> schema.Model:
     document: Any = read_json(path)
     try:
         return schema.Model(**{name: document[hf_name] for name, hf_name in _HF_NAMES.items()})
     except (KeyError, TypeError, ValidationError) as error:
-        raise CorruptDataError("config.json no describe un modelo", where=str(path), why=str(error)) from error
+        raise CorruptDataError(
+            "config.json no describe un modelo",
+            where=str(path),
+            why=_config_problem(error),
+            fix="usa una carpeta de modelo escrita por ENLACE",
+        ) from error
+
+
+def _config_problem(error: KeyError | TypeError | ValidationError) -> str:
+    if isinstance(error, TypeError):
+        return "no es un objeto"
+    if isinstance(error, KeyError):
+        return f"le falta {error}"
+    wrong = {part for detail in error.errors() for part in detail["loc"]}
+    return f"no sirve {', '.join(hf_name for name, hf_name in _HF_NAMES.items() if name in wrong) or 'su forma'}"

@@ -3,20 +3,22 @@
 import hashlib
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import AfterValidator, Field, ValidationError
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 
 from enlace.config.schema import Run
+from enlace.config.schema.base import Layer
 from enlace.data import Dataset
 from enlace.durable import AppendLog, Content, Json, Position, read_json, to_json
 from enlace.errors import CorruptDataError
 from enlace.model import Transformer
-from enlace.model.weights import load_weights, read_tensors, tensor_chunks
+from enlace.model.weights import load_weights, read_tensors, require_match, tensor_chunks
 from enlace.train.backends import Backend
 from enlace.train.optim import Optimizers, load_state_tensors, state_tensors
 from enlace.train.parallel import part_like, whole
@@ -24,7 +26,12 @@ from enlace.train.processes import Processes
 
 KIND = "checkpoint"
 EMPTY_LOG = Position(bytes=0, sha256=hashlib.sha256().hexdigest())
-_DOCUMENT_KEYS = {"counters", "validation", "scaler", "log", "host_rng", "environment", "identity"}
+Natural = Annotated[int, Field(ge=0, lt=1 << 62)]
+
+
+Word = Annotated[int, Field(ge=0, lt=1 << 32)]
+Words = Annotated[list[Word], Field(min_length=624, max_length=625)]
+Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class SilentLog:
@@ -41,6 +48,13 @@ class SilentLog:
         """No hace nada."""
 
 
+class Best(Layer):
+    """La mejor medida de validación hasta ahora."""
+
+    step: Natural
+    bits_per_byte: float
+
+
 @dataclass
 class Counters:
     """La parte pequeña del estado, que va en JSON.
@@ -49,13 +63,13 @@ class Counters:
     consecutive_anomalies: los últimos seguidos · best: menor bits por byte y su paso · seconds: tiempo entrenado.
     """
 
-    step: int = 0
-    samples: int = 0
-    tokens: int = 0
+    step: Natural = 0
+    samples: Natural = 0
+    tokens: Natural = 0
     seconds: float = 0.0
-    consecutive_anomalies: int = 0
+    consecutive_anomalies: Natural = 0
     anomalies: list[dict[str, Any]] = field(default_factory=list)
-    best: dict[str, Any] | None = None
+    best: Annotated[dict[str, Any], AfterValidator(Best.model_validate)] | None = None
 
 
 @dataclass
@@ -123,20 +137,21 @@ def capture(state: TrainingState, validation: float | None) -> dict[str, Content
 def restore(state: TrainingState, checkpoint: Path) -> None:
     """Deja modelo, optimizador, escalador, generadores, contadores y registro como estaban en el punto de control.
 
-    Solo lo lee el proceso principal, que lo reparte. El punto de control ya está verificado byte a byte; si aun así no
-    tiene las claves que debe, CorruptDataError.
+    Solo lo lee el proceso principal, que lo reparte. El punto de control ya está verificado byte a byte, pero quien lo
+    escribió pudo poner cualquier cosa: CorruptDataError si algo no es lo que debe.
     """
     share = state.processes.share_tensors
     document: Any = state.processes.share_json(lambda: read_state(checkpoint))
-    weights = checkpoint / "model.safetensors"
+    weights, moments, rng = (checkpoint / f"{name}.safetensors" for name in ("model", "optimizer", "rng"))
     own = state.model.state_dict()
     tensors = share(lambda: read_tensors(weights))
     parts = {name: part_like(full, own[name]) if name in own else full for name, full in tensors.items()}
     load_weights(state.model, parts, where=str(weights))
     names = list(state.model.named_parameters())
-    load_state_tensors(state.optimizers, names, share(lambda: read_tensors(checkpoint / "optimizer.safetensors")))
-    state.backend.set_rng_tensors(share(lambda: read_tensors(checkpoint / "rng.safetensors")))
-    _set_host_rng(document["host_rng"])
+    tensors = share(lambda: read_tensors(moments))
+    require_match(state_tensors(state.optimizers, names), tensors, where=str(moments))
+    load_state_tensors(state.optimizers, names, tensors)
+    _set_random(state, share(lambda: read_tensors(rng)), document["host_rng"], rng)
     if document["scaler"]:
         state.scaler.load_state_dict(document["scaler"])
     state.counters = Counters(**document["counters"])
@@ -144,16 +159,66 @@ def restore(state: TrainingState, checkpoint: Path) -> None:
     state.log.rewind(Position(**document["log"]) if state.owns(checkpoint) else EMPTY_LOG)
 
 
+class Scaler(Layer):
+    """El escalador de float16, como lo guarda torch."""
+
+    scale: float = Field(gt=0)
+    growth_factor: float = Field(gt=0)
+    backoff_factor: float = Field(gt=0)
+    growth_interval: Count
+    tracker: Count = Field(alias="_growth_tracker")
+
+
+class HostRandom(Layer):
+    """Los generadores de Python y NumPy. NumPy no mira la posición que se le da: con otra, lee fuera de su memoria."""
+
+    python: tuple[Literal[3], Words, float | None]
+    numpy: tuple[Literal["MT19937"], Words, Annotated[int, Field(ge=0, le=624)], Literal[0, 1], float]
+
+
+class LogPosition(Layer):
+    """El punto del registro que vio el punto de control."""
+
+    bytes: Natural
+    sha256: str
+
+
+class Document(Layer):
+    """Lo que lleva state.json: un punto de control que viene de otro puede decir cualquier cosa."""
+
+    counters: Counters
+    validation: float | None
+    scaler: Scaler | Annotated[dict[str, float], Field(max_length=0)]
+    log: LogPosition
+    host_rng: HostRandom
+    environment: dict[str, str]
+    identity: dict[str, Any]
+
+
 def read_state(checkpoint: Path) -> dict[str, Any]:
-    """El state.json de un punto de control."""
-    document = read_json(checkpoint / "state.json")
-    if not isinstance(document, dict) or document.keys() != _DOCUMENT_KEYS:
+    """El state.json de un punto de control. CorruptDataError si no tiene las claves y los tipos que debe."""
+    path = checkpoint / "state.json"
+    document: Any = read_json(path)
+    try:
+        Document.model_validate_json(to_json(document))
+        if document["counters"].keys() != {item.name for item in fields(Counters)}:
+            raise ValueError("en counters falta o sobra algo")
+    except ValueError as error:
         raise CorruptDataError(
-            "el estado no tiene las claves de un punto de control",
-            where=str(checkpoint / "state.json"),
+            "el estado no es el de un punto de control",
+            where=str(path),
+            why=_first_problem(error),
             fix="reanuda con la versión de ENLACE que lo escribió",
-        )
-    return document
+        ) from error
+    checked: dict[str, Any] = document
+    return checked
+
+
+def _first_problem(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    wrong = ".".join(map(str, error.errors()[0]["loc"]))
+    return f"no sirve {wrong}" if wrong else "no es un objeto"
 
 
 def _copy(state: TrainingState, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -172,6 +237,20 @@ def _host_rng() -> dict[str, Any]:
         "python": [version, list(words), gauss],
         "numpy": [name, keys.tolist(), position, has_gauss, cached],  # type: ignore[union-attr]
     }
+
+
+def _set_random(state: TrainingState, tensors: Mapping[str, Tensor], host: Mapping[str, Any], where: Path) -> None:
+    """CorruptDataError si lo guardado no es un estado que los generadores admitan."""
+    try:
+        state.backend.set_rng_tensors(tensors)
+        _set_host_rng(host)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CorruptDataError(
+            "el estado de los generadores aleatorios no sirve",
+            where=str(where),
+            why=str(error).splitlines()[0],
+            fix="reanuda desde otro punto de control",
+        ) from error
 
 
 def _set_host_rng(state: Mapping[str, Any]) -> None:

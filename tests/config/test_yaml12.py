@@ -132,7 +132,7 @@ def test_syntax_errors_say_what_is_wrong_and_quote_the_line(text: str, expected:
         (b"# solo un comentario\n", ":1: el fichero está vacío: se esperaban líneas «clave: valor»"),
         (b"\n- a\n", ":2: se esperaban líneas «clave: valor» y hay una lista"),
         (b"hola\n", ":1: se esperaban líneas «clave: valor» y hay un valor suelto"),
-        (b" " * (MAX_BYTES + 1), ": ocupa más de 1 MiB: no parece un fichero de configuración"),
+        (b" " * (MAX_BYTES + 1), ": ocupa más de 64 KiB: no parece un fichero de configuración"),
     ],
 )
 def test_files_that_are_not_configuration_are_refused(tmp_path: Path, content: bytes, expected: str) -> None:

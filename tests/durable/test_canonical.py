@@ -44,7 +44,7 @@ def test_what_json_lacks_is_not_written(value: Json) -> None:
         (b'"\xff"', "UTF-8"),
         (b'"\\ud800"', "medio carácter"),
         (b"[" * 100_000, "niveles"),
-        (b"1" * 5_000, "digits"),
+        (b"1" * 5_000, "5000 cifras"),
     ],
 )
 def test_bad_json_says_where_and_why(tmp_path: Path, data: bytes, why: str) -> None:
