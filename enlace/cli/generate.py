@@ -8,7 +8,7 @@ import click
 
 from enlace.cli.command import Command
 from enlace.cli.completion import TRAINED
-from enlace.errors import EnlaceError, NotFoundError
+from enlace.errors import CorruptDataError, EnlaceError, NotFoundError
 
 if TYPE_CHECKING:
     from enlace.config.schema import Sample
@@ -87,9 +87,20 @@ def open_tokenizer(folder: Path) -> "ByteTokenizer":
 
 def read_sample(folder: Path, options: Mapping[str, Any]) -> "Sample":
     """Cómo se genera: lo dicho en la orden y, lo demás, como dice el modelo."""
+    from pydantic import ValidationError
+
     from enlace.config.schema import Sample
     from enlace.durable import read_json
 
-    saved: Any = read_json(folder / "generation_config.json")
+    where = folder / "generation_config.json"
+    saved: Any = read_json(where)
     said = {name: value for name, value in options.items() if value is not None}
-    return Sample(**{name: (UNSAID | saved | said)[name] for name in Sample.model_fields})
+    try:
+        return Sample(**{name: (UNSAID | saved | said)[name] for name in Sample.model_fields})
+    except (KeyError, TypeError, ValidationError) as error:
+        raise CorruptDataError(
+            "generation_config.json no dice cómo generar",
+            where=str(where),
+            why="falta una clave o no vale lo que pone",
+            fix="recupéralo de una copia del modelo",
+        ) from error

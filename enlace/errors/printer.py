@@ -14,14 +14,23 @@ _CONTINUATION = "\n       "
 
 
 def render(error: EnlaceError) -> str:
-    """Devuelve el error en cuatro líneas llanas: error, dónde, por qué y pista (solo las que tienen algo)."""
+    """Devuelve el error en cuatro líneas llanas: error, dónde, por qué y pista (solo las que tienen algo).
+
+    Lo que cita puede ser de un desconocido: los caracteres de control, que mandan en una terminal, salen escapados.
+    """
     parts = (("error", error.what), ("dónde", error.where), ("por qué", error.why), ("pista", error.fix))
-    return "\n".join(f"{label}: {text.replace(chr(10), _CONTINUATION)}" for label, text in parts if text)
+    return "\n".join(f"{label}: {_plain(text).replace(chr(10), _CONTINUATION)}" for label, text in parts if text)
 
 
 def warn(message: str) -> None:
     """Escribe un aviso en stderr: degradarse está bien, degradarse en silencio no."""
-    print(f"aviso: {message}", file=sys.stderr, flush=True)
+    print(f"aviso: {_plain(message)}", file=sys.stderr, flush=True)
+
+
+def _plain(text: str) -> str:
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def guard(action: Callable[[], None], *, debug: bool = False) -> int:

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from pydantic import ValidationError
 
 from enlace.config.schema import Train
 from enlace.durable import DISK, latest, verify
 from enlace.durable.space import writing
-from enlace.errors import ConfigError, EnlaceError, NotFoundError, Problem, UsageError, warn
+from enlace.errors import ConfigError, CorruptDataError, EnlaceError, NotFoundError, Problem, UsageError, warn
 from enlace.errors.numerals import percent
 from enlace.train.checkpoint import PREFIX, checkpoint_step, list_checkpoints
 from enlace.train.schedule import learning_rate_factor
@@ -58,7 +60,8 @@ def _explicit(path: Path, folder: Path) -> Path:
             why="--resume espera auto o la carpeta de un punto de control",
             fix=f"usa --resume auto, o mira cuáles hay en {folder}",
         )
-    step = cast(int, verify(path, KIND).info["step"])
+    verify(path, KIND)
+    step = read_state(path)["counters"]["step"]
     path = path.resolve()
     existing = list_checkpoints(folder)
     if path.parent != folder:
@@ -123,7 +126,20 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
         )
     if inexact:
         warn("la reanudación no será exacta bit a bit, porque ha cambiado " + "; ".join(inexact))
-    _warn_of_a_jump(Train.model_validate(saved["identity"]["config"]["train"]), state.run.train, done)
+    _warn_of_a_jump(_saved_recipe(saved, checkpoint), state.run.train, done)
+
+
+def _saved_recipe(saved: Mapping[str, Any], checkpoint: Path) -> Train:
+    """La receta guardada. Casi toda es ya igual a la de ahora; lo que puede cambiar podría ser cualquier cosa."""
+    try:
+        return Train.model_validate(saved["identity"]["config"]["train"])
+    except ValidationError as error:
+        raise CorruptDataError(
+            "la receta guardada no es válida",
+            where=str(checkpoint / "state.json"),
+            why=f"no sirve train.{'.'.join(map(str, error.errors()[0]['loc']))}",
+            fix="reanuda desde otro punto de control",
+        ) from error
 
 
 def require_same_run(state: TrainingState) -> None:
