@@ -25,7 +25,7 @@ from enlace.errors.hierarchy import (
     ResourceError,
     UsageError,
 )
-from enlace.errors.printer import guard, render, warn
+from enlace.errors.printer import guard, render, say, warn
 
 __all__ = [
     "Cancelled",
@@ -41,5 +41,6 @@ __all__ = [
     "UsageError",
     "guard",
     "render",
+    "say",
     "warn",
 ]

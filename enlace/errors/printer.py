@@ -24,7 +24,13 @@ def render(error: EnlaceError) -> str:
 
 def warn(message: str) -> None:
     """Escribe un aviso en stderr: degradarse está bien, degradarse en silencio no."""
-    print(f"aviso: {_plain(message)}", file=sys.stderr, flush=True)
+    say(f"aviso: {_plain(message)}")
+
+
+def say(text: str) -> None:
+    """Cuenta en stderr cómo va un trabajo. Que nadie pueda leerlo (terminal cerrada, disco lleno) no lo para."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _plain(text: str) -> str:

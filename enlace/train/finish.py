@@ -1,13 +1,12 @@
 """El final de una corrida: el modelo listo para usar, una muestra de lo que escribe y el informe."""
 
 import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from enlace.config.schema import Run
 from enlace.durable import Content, publish, read_log, verify
-from enlace.errors import EnlaceError
+from enlace.errors import EnlaceError, say
 from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
 from enlace.model import Transformer
@@ -39,7 +38,7 @@ def finish(state: TrainingState, plan: Estimate) -> None:
     sample = _sample(state.run, model)
     command = shlex.join(["enlace", "train", str(state.run_dir / "config.yaml"), f"name={state.run.name}-repetida"])
     write_report(state.run_dir, f"la corrida «{state.run.name}»", log, results, facts, sample, command)
-    print(_summary(state.run_dir, results, sample), file=sys.stderr)
+    say(_summary(state.run_dir, results, sample))
 
 
 def _whole_model(state: TrainingState) -> Transformer:

@@ -1,5 +1,6 @@
 """Lo que se ve mientras se entrena: una barra viva en un terminal, una línea cada diez segundos si no lo es."""
 
+import contextlib
 import sys
 import time
 from collections import deque
@@ -8,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from enlace.errors import say
 from enlace.errors.numerals import decimal, duration, percent, thousands
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -39,12 +41,13 @@ class ProgressDisplay:
         now = time.monotonic()
         if "validation" in record or record["step"] == self.steps or now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            print(self._describe(record), file=sys.stderr, flush=True)
+            say(self._describe(record))
 
     def close(self) -> None:
         """Deja el terminal como estaba."""
         if self._bar is not None:
-            self._bar.stop()
+            with contextlib.suppress(OSError):  # puede que la terminal ya no esté
+                self._bar.stop()
 
     def _describe(self, record: dict[str, Any]) -> str:
         timing = record["timing"]

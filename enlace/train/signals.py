@@ -1,4 +1,4 @@
-"""SIGTERM y Ctrl-C: terminar el paso, guardar y decir cómo seguir. La segunda vez, parar ya."""
+"""SIGTERM, Ctrl-C o la terminal que se cierra: acabar el paso, guardar y decir cómo seguir. A la segunda, parar ya."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STDERR = 2
 NOTICE = "\naviso: se acaba el paso y se guarda; una segunda señal para ya, sin guardar\n".encode()
 
@@ -17,7 +17,9 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
-        self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
+        # Con nohup, SIGHUP llega ya ignorada: quien lo puso quiere que se siga.
+        heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._previous = {number: signal.signal(number, self._receive) for number in heard}
 
     def __bool__(self) -> bool:
         return self.signal is not None

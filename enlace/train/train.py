@@ -19,8 +19,9 @@ from enlace.config import dump, find_run, load_run
 from enlace.config.schema import Run
 from enlace.data import open_data
 from enlace.durable import AppendLog, lock, require_space, sweep, to_json, write_file
+from enlace.durable.disk import DISK, make_folders
 from enlace.durable.space import writing
-from enlace.errors import EnlaceError, guard
+from enlace.errors import EnlaceError, guard, say
 from enlace.errors.spanish import speak_spanish
 from enlace.model import Transformer
 from enlace.train.advance import advance, checkpoint_due, measured_validation, unrecoverable
@@ -49,7 +50,7 @@ def launch(run_path: str, overrides: list[str], *, resume: str | None = None, es
     if not train(run, resume=resume) and launched().main:
         program = ["enlace", "train"] if launched().count == 1 else ["torchrun", "-m", "enlace.train.train"]
         command = shlex.join([*program, run_path, *overrides, "--resume", "auto"])
-        print(f"parada a petición; el trabajo está guardado. Para seguir: {command}", file=sys.stderr)
+        say(f"parada a petición; el trabajo está guardado. Para seguir: {command}")
 
 
 def estimate_only(run: Run) -> Estimate:
@@ -104,7 +105,7 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
         if processes.main:
             write_file(run_dir / "config.yaml", dump(run).encode())
             write_file(run_dir / "plan.json", to_json(plan.to_json()))
-            print(render_estimate(run, plan), file=sys.stderr, flush=True)
+            say(render_estimate(run, plan))
         with stop_request() as stop:
             finished = or_out_of_memory(run, lambda: _run_steps(state, stop))
             if finished:
@@ -117,7 +118,7 @@ def _own_directory(run_dir: Path) -> Iterator[AppendLog]:
     """La carpeta de la corrida, para este proceso y ninguno más, sin restos y con su registro abierto."""
     checkpoints = run_dir / "checkpoints"
     with writing(checkpoints):
-        checkpoints.mkdir(parents=True, exist_ok=True)
+        make_folders(checkpoints, DISK)  # con cada nombre a salvo: si no, un corte se llevaría la corrida entera
     with lock(run_dir / ".lock"), closing(AppendLog(run_dir / "log.jsonl")) as log:
         sweep(run_dir)
         sweep(checkpoints)

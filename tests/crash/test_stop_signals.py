@@ -104,6 +104,38 @@ def test_a_stop_while_training_saves_this_step_and_the_rest_is_exact(
     assert exact_state(run) == expected
 
 
+def break_stderr() -> None:
+    """Desde ahora, escribir en stderr falla, como con la terminal cerrada."""
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+
+
+def test_a_closed_terminal_saves_this_step_and_the_rest_is_exact(expected: dict[str, Any], tmp_path: Path) -> None:
+    run = make_run(tmp_path, "parada")
+
+    def hang_up() -> None:
+        stop_inside(torch.Tensor, "backward", signal.SIGHUP, after_steps(run, 4))
+        break_stderr()
+
+    assert wait_for(start(run, tmp_path, hang_up)) == 0
+    steps = len(read_log(run_dir(run) / "log.jsonl"))
+    assert list_checkpoints(run_dir(run) / "checkpoints")[-1].name == f"step-{steps:08d}"
+    assert 4 <= steps < run.train.steps
+    assert wait_for(start(run, tmp_path)) == 0
+    assert exact_state(run) == expected
+
+
+def test_under_nohup_a_closed_terminal_changes_nothing(expected: dict[str, Any], tmp_path: Path) -> None:
+    run = make_run(tmp_path, "parada")
+
+    def hang_up() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        stop_inside(torch.Tensor, "backward", signal.SIGHUP, after_steps(run, 4))
+        break_stderr()
+
+    assert wait_for(start(run, tmp_path, hang_up)) == 0
+    assert exact_state(run) == expected
+
+
 BEGINNINGS: dict[str, Callable[[int], None]] = {
     "carpeta": lambda number: stop_inside(Disk, "append", number, named("log.jsonl")),
     "modelo": lambda number: stop_inside(torch.nn.Module, "train", number, always),
