@@ -29,6 +29,8 @@ from enlace.errors import ConfigError, CorruptDataError, NotFoundError, Problem
 
 KIND = "shards"
 Split = Literal["train", "validation"]
+_SPLITS: tuple[Split, ...] = ("train", "validation")
+_MAX_TEXT_BYTES = 1 << 63
 _CHUNK_BYTES = 1 << 20
 # magia, versión, token de fin, mayor id, tipo, número de tokens, SHA-256 del tokenizador y SHA-256 de los tokens
 _HEADER = Struct("<8sIII4sQ32s32s32x")
@@ -95,12 +97,13 @@ def open_shard_set(name: str, path: Path, vocab_size: int) -> SplitSource:
         )
     manifest = verify(path, KIND)
     text_bytes = _text_bytes(path, manifest)
-    shards = {file: _open_shard(path / file) for file in sorted(manifest.files) if file.endswith(".bin")}
+    files = sorted(file for file in manifest.files if file.startswith(_SPLITS) and file.endswith(".bin"))
+    shards = {file: _open_shard(path / file) for file in files}
     tokenizers = {shard.tokenizer_sha256 for shard in shards.values()}
     if len(tokenizers) != 1:
         raise _corrupt(path, "no tiene shards, o vienen de tokenizadores distintos")
     _require_ids_fit(list(shards.values()), vocab_size)
-    train, validation = (_select(name, split, shards, text_bytes) for split in ("train", "validation"))
+    train, validation = (_select(name, path, split, shards, text_bytes) for split in _SPLITS)
     return SplitSource(train, validation, tokenizers.pop())
 
 
@@ -184,14 +187,20 @@ def _open_shard(path: Path) -> Shard:
     return Shard(path, end_of_text, max_id, tokenizer.hex(), payload.hex(), tokens)
 
 
-def _select(name: str, split: Split, shards: Mapping[str, Shard], text_bytes: Mapping[str, int]) -> ShardSource:
-    chosen = [shard for file, shard in shards.items() if file.startswith(split)]
-    return ShardSource(name, chosen, text_bytes.get(split, 0))
+def _select(
+    name: str, path: Path, split: Split, shards: Mapping[str, Shard], text_bytes: Mapping[str, int]
+) -> ShardSource:
+    source = ShardSource(
+        name, [shard for file, shard in shards.items() if file.startswith(split)], text_bytes.get(split, 0)
+    )
+    if source.n_tokens and not source.n_bytes:
+        raise _corrupt(path, f"su manifiesto no dice cuántos bytes de texto hay en {split}")
+    return source
 
 
 def _text_bytes(path: Path, manifest: Manifest) -> dict[str, int]:
     counts = manifest.info.get("text_bytes")
-    if not isinstance(counts, dict) or not all(type(count) is int and count >= 0 for count in counts.values()):
+    if not isinstance(counts, dict) or not all(type(n) is int and 0 <= n < _MAX_TEXT_BYTES for n in counts.values()):
         raise _corrupt(path, "su manifiesto no dice cuántos bytes de texto hay en cada parte")
     return counts
 

@@ -11,7 +11,8 @@ from enlace.errors import CorruptDataError
 
 # Bastante para un manifiesto de sesenta mil ficheros; leer 8 MB de corchetes cuesta 2 s y 250 MB de memoria.
 MAX_BYTES = 8 << 20
-_MAX_DIGITS = 4000
+# Los que caben en un float: multiplicar o escribir unos cuantos así no desborda nada.
+_MAX_DIGITS = 300
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
 

@@ -83,15 +83,17 @@ def decode_manifest(data: bytes, path: Path) -> Manifest:
         manifest = Manifest(files=files, sha256=stored, **body)
         _require_types(manifest)
         return manifest
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise corrupt(path, f"le falta o le sobra algo: {error}") from error
+    except ValueError as error:
+        raise corrupt(path, str(error)) from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise corrupt(path, "le falta o le sobra algo, o no es del tipo que debe") from error
 
 
 def _entry(name: str, entry: dict[str, Any]) -> FileEntry:
     result = FileEntry(**entry)
     if not is_plain_name(name):
         raise ValueError(f"el nombre «{name}» se sale de la carpeta")
-    if type(result.bytes) is not int or not _SHA256.fullmatch(result.sha256):
+    if type(result.bytes) is not int or result.bytes < 0 or not _SHA256.fullmatch(result.sha256):
         raise ValueError(f"el tamaño o la huella de «{name}» no tienen sentido")
     return result
 
