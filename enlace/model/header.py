@@ -51,7 +51,8 @@ def check_header(path: Path) -> None:
         raise not_safetensors(path, f"solo mide {len(start)} bytes")
     if length > min(room, MAX_HEADER_BYTES):
         most = f"caben {room}" if room < MAX_HEADER_BYTES else f"se admiten {MAX_HEADER_BYTES}"
-        raise not_safetensors(path, _disguise(start) or f"dice que su cabecera mide {length} bytes y {most}")
+        disguise = _disguise(start) if length > MAX_HEADER_BYTES else ""
+        raise not_safetensors(path, disguise or f"dice que su cabecera mide {length} bytes y {most}")
     try:
         _check_entries(parse_json(text, str(path)), room - length)
     except CorruptDataError as error:
