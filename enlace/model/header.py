@@ -24,10 +24,10 @@ _BYTES = {
     **dict.fromkeys(("U64", "I64", "F64"), 8),
 }
 _FIELDS = {"dtype", "shape", "data_offsets"}
-# Cómo empieza lo que suele llegar con el nombre cambiado. Como longitud, ninguno de estos comienzos cabe en el tope.
+# Cómo empieza lo que suele llegar con el nombre cambiado. Una longitud de verdad acaba en ceros: no se confunde.
 _DISGUISES = (
     (rb"PK\x03\x04", "es un zip, como los .pt y .bin de torch.save, que pueden llevar código"),
-    (rb"\x80[\x02-\x05]", "es un pickle, que puede llevar código"),
+    (rb"\x80[\x02-\x05].[^\0]", "es un pickle, que puede llevar código"),
     (rb"\x93NUMPY", "es un array de NumPy (.npy)"),
     (rb"GGUF", "es un modelo GGUF"),
     (rb"\x89HDF", "es un fichero HDF5 (.h5)"),
@@ -51,8 +51,7 @@ def check_header(path: Path) -> None:
         raise not_safetensors(path, f"solo mide {len(start)} bytes")
     if length > min(room, MAX_HEADER_BYTES):
         most = f"caben {room}" if room < MAX_HEADER_BYTES else f"se admiten {MAX_HEADER_BYTES}"
-        disguise = _disguise(start) if length > MAX_HEADER_BYTES else ""
-        raise not_safetensors(path, disguise or f"dice que su cabecera mide {length} bytes y {most}")
+        raise not_safetensors(path, _disguise(start) or f"dice que su cabecera mide {length} bytes y {most}")
     try:
         _check_entries(parse_json(text, str(path)), room - length)
     except CorruptDataError as error:
@@ -72,7 +71,7 @@ def not_safetensors(path: Path, why: str) -> CorruptDataError:
 
 
 def _disguise(start: bytes) -> str:
-    return next((name for pattern, name in _DISGUISES if re.match(pattern, start)), "")
+    return next((name for pattern, name in _DISGUISES if re.match(pattern, start, re.DOTALL)), "")
 
 
 def _check_entries(header: Any, n_bytes: int) -> None:
