@@ -1,5 +1,7 @@
 """`enlace generate`: escribe texto con un modelo terminado."""
 
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 # Lo que generation_config.json no lleva: por defecto, el comienzo de un documento y siempre el mismo texto.
 UNSAID = {"prompt": "", "seed": 0, "temperature": 0.0, "top_k": 0, "top_p": 1.0}
+# Salvo tabuladores y saltos, lo que una terminal obedece en vez de escribir.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @click.command(cls=Command)
@@ -40,12 +44,17 @@ def generate(model: str, **options: Any) -> None:
 
     folder = find_model(model)
     transformer, _ = load_model(folder)
-    tokenizer = open_tokenizer(folder)
+    tokenizer = open_tokenizer(folder, transformer.config.vocab_size)
     sample = read_sample(folder, options)
-    click.echo(sample.prompt, nl=False)
+    write(sample.prompt)
     for piece in generate_text(transformer, tokenizer, sample):
-        click.echo(piece, nl=False)
+        write(piece)
     click.echo()
+
+
+def write(text: str) -> None:
+    """Lo escribe tal cual; en una terminal, sin los controles con los que un modelo ajeno podría mandar en ella."""
+    click.echo(_CONTROLS.sub("\ufffd", text) if sys.stdout.isatty() else text, nl=False)
 
 
 def find_model(name: str) -> Path:
@@ -69,8 +78,11 @@ def find_model(name: str) -> Path:
     )
 
 
-def open_tokenizer(folder: Path) -> "ByteTokenizer":
-    """El tokenizer del modelo. EnlaceError si no es el de bytes, el único que hay hoy."""
+def open_tokenizer(folder: Path, vocab_size: int) -> "ByteTokenizer":
+    """El tokenizer del modelo. EnlaceError si no es el de bytes, el único que hay hoy, o si el modelo no tiene sus ids.
+
+    vocab_size: el del modelo.
+    """
     from enlace.tokenizer import ByteTokenizer
 
     tokenizer = ByteTokenizer()
@@ -81,6 +93,13 @@ def open_tokenizer(folder: Path) -> "ByteTokenizer":
             where=str(definition),
             why="esta versión solo sabe generar con el de bytes",
             fix="usa un modelo entrenado con data.kind=bytes",
+        )
+    if vocab_size < tokenizer.vocab_size:
+        raise CorruptDataError(
+            "el tokenizer no es el de este modelo",
+            where=str(definition),
+            why=f"tiene {tokenizer.vocab_size} ids y el modelo, {vocab_size}",
+            fix="recupera la carpeta del modelo de una copia",
         )
     return tokenizer
 

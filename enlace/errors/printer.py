@@ -11,12 +11,14 @@ from types import FrameType
 from enlace.errors.hierarchy import Cancelled, EnlaceError
 
 _CONTINUATION = "\n       "
+_LONGEST_LINE = 1000
 
 
 def render(error: EnlaceError) -> str:
     """Devuelve el error en cuatro líneas llanas: error, dónde, por qué y pista (solo las que tienen algo).
 
-    Lo que cita puede ser de un desconocido: los caracteres de control, que mandan en una terminal, salen escapados.
+    Lo que cita puede ser de un desconocido: los caracteres de control, que mandan en una terminal, salen escapados, y
+    las líneas interminables, cortadas.
     """
     parts = (("error", error.what), ("dónde", error.where), ("por qué", error.why), ("pista", error.fix))
     return "\n".join(f"{label}: {_plain(text).replace(chr(10), _CONTINUATION)}" for label, text in parts if text)
@@ -34,9 +36,12 @@ def say(text: str) -> None:
 
 
 def _plain(text: str) -> str:
-    return "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
-    )
+    return "\n".join(map(_plain_line, text.split("\n")))
+
+
+def _plain_line(line: str) -> str:
+    short = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in short)
 
 
 def guard(action: Callable[[], None], *, debug: bool = False) -> int:

@@ -1,5 +1,6 @@
 """`enlace generate`: el texto es el del motor, con los valores del modelo salvo los que se dicen."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,25 @@ def test_a_changed_weight_is_refused(project: Path, capsys: pytest.CaptureFixtur
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "model.safetensors" in captured.err
+
+
+def test_a_tokenizer_with_more_ids_than_the_model_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = Transformer(SHAPE.model_copy(update={"vocab_size": 100}))
+    files = model_files(model, ByteTokenizer().files(), generation_config(SAMPLE, 1), card="")
+    publish(project / "otro", files, kind=KIND)
+    assert main(["generate", "otro"]) == 7
+    assert "tiene 288 ids y el modelo, 100" in capsys.readouterr().err
+
+
+def test_nothing_commands_the_terminal(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = "año\t\x1b]0;título\x07\x9b31m\n"
+    assert main(["generate", "mia", "--prompt", prompt]) == 0
+    assert prompt in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["generate", "mia", "--prompt", prompt]) == 0
+    assert capsys.readouterr().out.startswith("año\t�]0;título��31m\n")
 
 
 @pytest.mark.parametrize("others", [{"tokenizer.json": b"{}", "tokenizer_config.json": b"{}"}, {}])

@@ -57,6 +57,12 @@ def test_the_codes_are_documented_where_a_person_looks() -> None:
     assert [int(code) for code in shown] == [0, *CODES.values()]
 
 
+def test_what_an_error_quotes_neither_commands_the_terminal_nor_floods_it() -> None:
+    shown = render(EnlaceError("mal\n\x1b[31m\u202e", why="ñ" * 1_000_000))
+    assert shown.splitlines()[:2] == ["error: mal", r"       \x1b[31m\u202e"]
+    assert shown.endswith("ñ…") and len(shown) < 1100
+
+
 def test_an_action_that_ends_well_exits_with_zero(capsys: pytest.CaptureFixture[str]) -> None:
     assert guard(lambda: None) == 0
     assert capsys.readouterr().err == ""
