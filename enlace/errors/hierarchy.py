@@ -58,16 +58,23 @@ class ConfigError(EnlaceError):
 
     exit_code = 4
 
+    most_shown: ClassVar[int] = 100
+
     def __init__(self, problems: Sequence[Problem], *, what: str = "", fix: str = "") -> None:
         count = len(problems)
         noun = "problema" if count == 1 else "problemas"
         super().__init__(
             what or f"la configuración no es válida: {count} {noun}",
             where=problems[0].where if problems else "",
-            why=problems[0].text if count == 1 else "\n".join(str(problem) for problem in problems),
+            why=problems[0].text if count == 1 else self._listed(problems),
             fix=fix or "corrígelo y repite la orden",
         )
         self.problems = tuple(problems)
+
+    def _listed(self, problems: Sequence[Problem]) -> str:
+        rest = len(problems) - self.most_shown
+        more = [f"… y {rest} más"] if rest > 0 else []
+        return "\n".join([*map(str, problems[: self.most_shown]), *more])
 
 
 class NotFoundError(EnlaceError):

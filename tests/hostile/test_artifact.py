@@ -17,6 +17,31 @@ from tests.hostile.targets import signed
 
 SHA = hashlib.sha256(b"uno").hexdigest()
 ENTRY = {"bytes": 3, "sha256": SHA}
+NAMES = ["../x", "..", ".", "", "/etc/passwd", "a/b", "a\\b", "..\\x", "C:x", "a\0b", "x\n", "ñ", "x\u0301", ".x"]
+NAMES += ["\u202ex", "manifest.json", "x" * 300]
+NOT_STRICT = [
+    b"",
+    b"\xef\xbb\xbf{}",
+    b"\0{}",
+    b"{}\0",
+    b"[NaN]",
+    b"[Infinity]",
+    b"[1e999]",
+    b"9" * 5000,
+    b"-" + b"9" * 9999,
+]
+NOT_STRICT += [
+    b'{"a":1,"a":2}',
+    b'"\\ud800"',
+    b'"\\udc00\\ud800"',
+    b"'a'",
+    b"{a:1}",
+    b"[1,]",
+    b"01",
+    b"+1",
+    b"\xff",
+    b"{}{}",
+]
 
 
 def forged(path: Path, **changes: Any) -> Path:

@@ -1,8 +1,9 @@
-"""Configuraciones de un desconocido: ConfigError con fichero y línea, en un tiempo con tope, sin abrir nada de fuera."""
+"""Configuraciones de un desconocido: ConfigError con fichero y línea, en tiempo con tope, sin abrir nada de fuera."""
 
 import os
 import shutil
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from enlace.config.yaml12 import MAX_BYTES, read_file
 from enlace.errors import ConfigError
 from tests.hostile.targets import EXAMPLE
 
-LAUGHS = "a: &a [x]\n" + "".join(
-    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-)
+LAUGHS = "a: &a [x]\n" + "".join(f"{b}: &{b} [{f'*{a}, ' * 9}]\n" for a, b in pairwise("abcdefghi"))
+NAMES = ["../../../etc/passwd", "/etc/passwd", "..", ".", "", "nano/../nano", "nano.yaml", "~", "a\\b", "%2e%2e"]
+NAMES += ["nano\\0", "C:nano", "NANO", "ñ", "x" * 5000, "a\u202eb"]
 SECONDS = 15  # en esta máquina, de sobra: lo peor se acerca a 3
 
 
