@@ -91,28 +91,7 @@ def test_a_signed_manifest_of_wrong_types_is_corrupt(changes: dict[str, Any], tm
     assert Path(rejection(forged(tmp_path / "a", **changes)).where).parent == tmp_path / "a"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../x",
-        "..",
-        ".",
-        "",
-        "/etc/passwd",
-        "a/b",
-        "a\\b",
-        "..\\x",
-        "C:x",
-        "a\x00b",
-        "x\n",
-        "ñ",
-        "x́",
-        ".x",
-        "\u202ex",
-        "manifest.json",
-        "x" * 300,
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_no_signed_name_leaves_the_folder(name: str, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"uno")
     path = forged(tmp_path / "a", files={"x": ENTRY, name: ENTRY})
@@ -202,30 +181,7 @@ def test_nesting_never_becomes_a_recursion_error(depth: int, tmp_path: Path) -> 
             verify(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"\xef\xbb\xbf{}",
-        b"\x00{}",
-        b"{}\x00",
-        b"[NaN]",
-        b"[Infinity]",
-        b"[1e999]",
-        b"9" * 5000,
-        b"-" + b"9" * 100000,
-        b'{"a":1,"a":2}',
-        b'"\\ud800"',
-        b'"\\udc00\\ud800"',
-        b"'a'",
-        b"{a:1}",
-        b"[1,]",
-        b"01",
-        b"+1",
-        b"\xff",
-        b"{}{}",
-    ],
-)
+@pytest.mark.parametrize("text", NOT_STRICT)
 def test_json_that_is_not_strict_is_refused_in_spanish(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(text)

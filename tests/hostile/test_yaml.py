@@ -97,27 +97,7 @@ def problems_of(run: Path) -> str:
     return "\n".join(map(str, caught.value.problems))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../../etc/passwd",
-        "/etc/passwd",
-        "..",
-        ".",
-        "",
-        "nano/../nano",
-        "nano.yaml",
-        "~",
-        "a\\b",
-        "%2e%2e",
-        "nano\\0",
-        "C:nano",
-        "NANO",
-        "ñ",
-        "x" * 5000,
-        "a\u202eb",
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("layer", ["model", "run"])
 def test_no_include_leaves_its_folder(run: Path, layer: str, name: str) -> None:
     text = problems(run, f'include:\n  {layer}: "{name}"\n' if "\\0" in name else f"include:\n  {layer}: '{name}'\n")
