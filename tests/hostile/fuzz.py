@@ -3,7 +3,7 @@
     .venv/bin/python -m tests.hostile.fuzz PUERTA -max_total_time=120
 
 Las entradas que fallen quedan en la carpeta actual (`crash-…`, `timeout-…`): se copian a `tests/hostile/cases/`, con el
-nombre de su puerta delante, y `test_cases.py` las repite siempre.
+nombre de su puerta delante, y `test_fuzz.py` las repite siempre.
 """
 
 import sys
