@@ -38,6 +38,7 @@ def tiny_settings(root: Path, source: Path) -> dict[str, Any]:
             "attention": "math",
             "grad_scaler": False,
             "deterministic": True,
+            "compile": False,
             "micro_batch_tokens": 128,
             "parallel": "replicate",
             "process_timeout": 60,

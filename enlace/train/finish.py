@@ -14,6 +14,7 @@ from enlace.model.directory import KIND as MODEL_KIND
 from enlace.model.directory import generation_config, model_files
 from enlace.tokenizer import ByteTokenizer
 from enlace.train.checkpoint import checkpoint_path
+from enlace.train.compiled import uncompiled
 from enlace.train.estimate import Estimate
 from enlace.train.parallel import whole
 from enlace.train.report import Results, bits, summarize, write_report
@@ -69,7 +70,8 @@ def _sample(run: Run, model: Transformer) -> str:
     if run.data.kind != "bytes":
         return "(sin muestra: estos shards no traen su tokenizer)"
     try:
-        return run.sample.prompt + "".join(generate_text(model, ByteTokenizer(), run.sample))
+        with uncompiled(run.hardware):
+            return run.sample.prompt + "".join(generate_text(model, ByteTokenizer(), run.sample))
     except EnlaceError as error:  # un modelo con valores no finitos también merece su informe
         return f"(sin muestra: {error.what})"
 

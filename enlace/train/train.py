@@ -27,6 +27,7 @@ from enlace.model import Transformer
 from enlace.train.advance import advance, checkpoint_due, measured_validation, unrecoverable
 from enlace.train.backends import Backend, board_named, inspect_device, open_backend
 from enlace.train.checkpoint import CheckpointWriter, list_checkpoints
+from enlace.train.compiled import cache_folder, compile_blocks, or_uncompiled
 from enlace.train.estimate import Estimate, estimate_run, render_estimate
 from enlace.train.finish import finish
 from enlace.train.objective import Objective
@@ -100,7 +101,9 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
         state = build_state(run, backend, run_dir, log, processes)
         require_same_run(state)
         _start_from(state, checkpoint)
-        measured = dry_batch(run, backend, state.objective, count)
+        if run.hardware.compile and processes.main:
+            say("compila los bloques: la primera vez tarda unos segundos")
+        measured = or_uncompiled(lambda: dry_batch(run, backend, state.objective, count))
         plan = estimate_run(run, peak_flops=peak, measured_pass=measured, processes=count)
         if processes.main:
             write_file(run_dir / "config.yaml", dump(run).encode())
@@ -132,6 +135,8 @@ def build_state(
     data = open_data(run.data, run.model.vocab_size)
     data.require(run.train.sequence_length)
     objective, optimizers = build_objective(run, backend, processes)
+    if run.hardware.compile:
+        compile_blocks(objective.model, cache_folder(run_dir, processes.rank))
     return TrainingState(
         run=run,
         processes=processes,

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from enlace.data import Mixture
+from enlace.train.compiled import uncompiled
 from enlace.train.state import TrainingState
 from enlace.train.step import forward_loss
 
@@ -31,7 +32,7 @@ def validation_bits_per_byte(state: TrainingState) -> float | None:
     sequences = min(state.run.train.evaluation.sequences, available)
     state.model.eval()
     total = torch.zeros((), dtype=torch.float64, device=state.backend.device)
-    with torch.no_grad():
+    with torch.no_grad(), uncompiled(state.run.hardware):
         size = state.run.micro_batch_size(state.processes.count)
         for start in range(0, sequences, size):
             count = min(size, sequences - start)

@@ -22,6 +22,7 @@ def profile(**changes: Any) -> Hardware:
         "attention": "flash",
         "grad_scaler": False,
         "deterministic": True,
+        "compile": False,
         "micro_batch_tokens": 1024,
         "parallel": "replicate",
         "process_timeout": 60,

@@ -19,6 +19,7 @@ class Hardware(Layer):
     attention: Attention = Field(description="Núcleo de atención, forzado: nunca se sustituye en silencio.")
     grad_scaler: bool = Field(description="Escalado de la pérdida, obligatorio con float16.")
     deterministic: bool = Field(description="Solo núcleos deterministas: sin esto reanudar no es exacto.")
+    compile: bool = Field(description="Compila los bloques: tarda en empezar y después va más deprisa.")
     micro_batch_tokens: int = Field(gt=0, description="Tokens que caben en una pasada; fija la acumulación.")
     parallel: Literal["replicate", "shard"] = Field(
         description="Con varios procesos: replicate copia el modelo en cada uno (DDP); shard lo parte (FSDP2)."

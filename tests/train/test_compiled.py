@@ -1,0 +1,95 @@
+"""Bloques compilados: los mismos pesos, ninguna compilación a mitad de corrida y, sin compilador, sin compilar."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enlace.config import dump
+from enlace.config.schema import Run
+from enlace.durable import read_log, verify
+from tests.tiny import tiny_run
+
+# Entrena y dice cuántos grafos compiló y cuántas veces después del lote de prueba.
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from torch._dynamo.utils import counters
+from enlace.config import load_run
+from enlace.train import train as module
+
+real, seen = module.dry_batch, {}
+def noted(*arguments):
+    result = real(*arguments)
+    seen["before"] = dict(counters["stats"])
+    return result
+module.dry_batch = noted
+for path in sys.argv[1:]:
+    resume = "auto" if path.startswith("+") else None
+    assert module.train(load_run(Path(path.removeprefix("+"))).run, resume=resume)
+print(json.dumps([seen["before"], dict(counters["stats"])]))
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def execute(cache: Path, *configs: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1", **environment}
+    command = [sys.executable, "-c", PROGRAM, *configs]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+
+
+def write(root: Path, **changes: Any) -> tuple[Run, str]:
+    settings = {"hardware__compile": True, "train__evaluation__sequences": 3, "hardware__attention": "flash"}
+    run = tiny_run(root, **{**settings, **changes})
+    path = root / f"{run.name}-{run.train.steps}-{run.hardware.compile}.yaml"
+    path.write_text(dump(run), encoding="utf-8")
+    return run, str(path)
+
+
+def losses(run: Run) -> list[float]:
+    return [float(line["loss"]) for line in read_log(Path(run.runs_dir) / run.name / "log.jsonl")]
+
+
+def weights(run: Run) -> str:
+    last = Path(run.runs_dir) / run.name / "checkpoints" / f"step-{run.train.steps:08d}"
+    return verify(last, "checkpoint").files["model.safetensors"].sha256
+
+
+@pytest.mark.timeout(600)
+def test_compiled_trains_resumes_and_swaps_with_uncompiled(cache: Path, tmp_path: Path) -> None:
+    half = {"train__steps": 6, "train__schedule__decay_steps": 0}
+    _, cut = write(tmp_path, name="cortada", **half)
+    _, plain = write(tmp_path, name="mixta", **half)
+    whole, whole_path = write(tmp_path, name="entera")
+    done = execute(cache, cut, plain, whole_path)
+    assert done.returncode == 0, done.stderr
+    before, after = json.loads(done.stdout)
+    assert before["unique_graphs"] == 1, "un grafo para todos los bloques"
+    assert after == before, "se compiló algo después del lote de prueba"
+
+    # Otro proceso sigue las dos mitades: una compilada, al bit; la otra sin compilar, salvo el redondeo.
+    rest, rest_path = write(tmp_path, name="cortada")
+    mixed, mixed_path = write(tmp_path, name="mixta", hardware__compile=False)
+    done = execute(cache, f"+{rest_path}", f"+{mixed_path}")
+    assert done.returncode == 0, done.stderr
+    assert (losses(rest), weights(rest)) == (losses(whole), weights(whole))
+    assert "hardware.compile: true → false" in done.stderr
+    assert losses(mixed) == pytest.approx(losses(whole), abs=1e-4)
+
+
+def test_without_a_compiler_it_warns_once_and_trains_uncompiled(tmp_path: Path) -> None:
+    run, path = write(tmp_path, name="sin-compilador")
+    nothing = tmp_path / "vacia"
+    nothing.mkdir()
+    done = execute(tmp_path / "cache", path, PATH=str(nothing), CXX="no-hay")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("no se puede compilar") == 1
+    assert len(losses(run)) == run.train.steps
