@@ -162,7 +162,7 @@ def relative_cost(experiments: Mapping[str, Any], recipe: Recipe, seed: int) -> 
 def measure(experiments: Mapping[str, Any], group: str, name: str, seed: int) -> dict[str, Any]:
     """Entrena una celda y dice qué ha salido."""
     chosen = experiments["groups"][group]
-    recipe = chosen["recipes"][name]
+    recipe = {**chosen.get("with", {}), **chosen["recipes"][name]}
     cost = relative_cost(experiments, recipe, seed) if chosen["equal"] == "cpu" else 1.0
     tokens = chosen["tokens"] / cost
     run = compose(experiments, recipe, seed, 1000)

@@ -15,6 +15,7 @@ TOY = """
 run: smoke-cpu
 fixed:
   hardware.threads: 1
+  hardware.compile: false
   model.vocab_size: 300
   model.d_model: 64
   model.n_layers: 1
