@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,11 @@ def cache_folder(run_dir: Path, rank: int) -> Path:
     """La carpeta de lo compilado para ese proceso de esa corrida, en la caché del usuario."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "enlace" / "compile" / hashlib.sha256(f"{run_dir}|{rank}".encode()).hexdigest()[:16]
+
+
+def forget(cache: Path) -> None:
+    """Borra lo compilado de una corrida que ya terminó."""
+    shutil.rmtree(cache, ignore_errors=True)
 
 
 def or_uncompiled(action: Callable[[], Result]) -> Result:

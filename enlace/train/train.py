@@ -27,7 +27,7 @@ from enlace.model import Transformer
 from enlace.train.advance import advance, checkpoint_due, measured_validation, unrecoverable
 from enlace.train.backends import Backend, board_named, inspect_device, open_backend
 from enlace.train.checkpoint import CheckpointWriter, list_checkpoints
-from enlace.train.compiled import cache_folder, compile_blocks, or_uncompiled
+from enlace.train.compiled import cache_folder, compile_blocks, forget, or_uncompiled
 from enlace.train.estimate import Estimate, estimate_run, render_estimate
 from enlace.train.finish import finish
 from enlace.train.objective import Objective
@@ -113,6 +113,7 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
             finished = or_out_of_memory(run, lambda: _run_steps(state, stop))
             if finished:
                 finish(state, plan)
+                forget(cache_folder(run_dir, processes.rank))
     return finished
 
 

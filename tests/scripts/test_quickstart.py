@@ -12,6 +12,7 @@ from tests.tiny import SENTENCES
 ROOT = Path(__file__).parents[2]
 # La misma corrida que la de verdad, más corta.
 SHORT = (
+    "hardware.compile=false",
     "train.steps=6",
     "train.sequence_length=64",
     "train.batch_size=2",

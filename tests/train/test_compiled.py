@@ -12,6 +12,7 @@ import pytest
 from enlace.config import dump
 from enlace.config.schema import Run
 from enlace.durable import read_log, verify
+from enlace.train.compiled import cache_folder, forget
 from tests.tiny import tiny_run
 
 # Entrena y dice cuántos grafos compiló y cuántas veces después del lote de prueba.
@@ -28,6 +29,7 @@ def noted(*arguments):
     seen["before"] = dict(counters["stats"])
     return result
 module.dry_batch = noted
+module.forget = lambda cache: None  # para no compilar otra vez al seguir
 for path in sys.argv[1:]:
     resume = "auto" if path.startswith("+") else None
     assert module.train(load_run(Path(path.removeprefix("+"))).run, resume=resume)
@@ -93,3 +95,18 @@ def test_without_a_compiler_it_warns_once_and_trains_uncompiled(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no se puede compilar") == 1
     assert len(losses(run)) == run.train.steps
+
+
+def test_a_finished_run_leaves_nothing_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (folder := cache_folder(tmp_path, 0)).mkdir(parents=True)
+    forget(folder)
+    assert not folder.exists()
+    forget(folder)
+
+
+def test_the_cache_is_private_to_the_run_and_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caché"))
+    folders = {cache_folder(tmp_path / run, rank) for run in ("a", "b") for rank in (0, 1)}
+    assert len(folders) == 4
+    assert all(folder.is_relative_to(tmp_path / "caché") for folder in folders)
