@@ -12,6 +12,8 @@ from enlace.train.parallel import part_like, whole
 
 # Quintica de Jordan et al. (2024): lleva los valores singulares de (0, 1] a un entorno de 1 lo más deprisa que puede.
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+# El cuadrado de un gradiente menor que esto se queda en cero: dividir por su norma lo haría enorme.
+SMALLEST_NORM = 1e-12
 
 
 class Muon(torch.optim.Optimizer):
@@ -73,10 +75,10 @@ def orthogonalize(g_KMN: Tensor, steps: int) -> Tensor:
     """La matriz casi ortogonal más cercana a cada una de [K, M, N] con M ≤ N (U·Vᵀ de su SVD), por Newton–Schulz.
 
     Cada paso aplica a los valores singulares el polinomio a·x + b·x³ + c·x⁵; con 5 pasos acaban entre 0,7 y 1,2. Una
-    matriz de ceros se queda en cero.
+    matriz de ceros, o casi, se queda en cero.
     """
     a, b, c = COEFFICIENTS
-    x_KMN: Tensor = g_KMN / (g_KMN.flatten(1).norm(dim=1)[:, None, None] + torch.finfo(g_KMN.dtype).tiny)
+    x_KMN: Tensor = g_KMN / g_KMN.flatten(1).norm(dim=1).clamp(min=SMALLEST_NORM)[:, None, None]
     for _ in range(steps):
         gram_KMM = x_KMN @ x_KMN.mT
         polynomial_KMM = torch.baddbmm(gram_KMM, gram_KMM, gram_KMM, beta=b, alpha=c)

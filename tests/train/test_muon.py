@@ -47,6 +47,13 @@ def test_a_matrix_of_zeros_stays_zero() -> None:
     assert not orthogonalize(torch.zeros(2, 4, 6), 5).any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("exponent", [-15, -20, -25, -38])
+def test_a_gradient_almost_zero_moves_nothing_too_far(exponent: int, dtype: torch.dtype) -> None:
+    (update,) = orthogonalize_all([random_matrix(6, 9) * 10.0**exponent], 5, dtype)
+    assert update.isfinite().all() and torch.linalg.svdvals(update).max() < 1.3
+
+
 @pytest.mark.parametrize("shape", [(16, 16), (48, 16), (16, 48)])
 def test_steps_agree_with_the_muon_of_torch_up_to_its_bfloat16(shape: tuple[int, int]) -> None:
     ours, theirs = nn.Parameter(random_matrix(*shape)), nn.Parameter(random_matrix(*shape))
