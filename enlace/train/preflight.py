@@ -12,19 +12,20 @@ from enlace.errors import ResourceError
 from enlace.errors.numerals import gib
 from enlace.train.backends import Backend, is_out_of_memory
 from enlace.train.estimate import Memory
+from enlace.train.processes import ALONE, Processes
 from enlace.train.step import forward_loss
 
 Result = TypeVar("Result")
 MEASURING_SECONDS, MOST_PASSES = 0.5, 5
 
 
-def dry_batch(run: Run, backend: Backend, objective: nn.Module, processes: int = 1) -> float:
+def dry_batch(run: Run, backend: Backend, objective: nn.Module, processes: Processes = ALONE) -> float:
     """Pasa adelante y atrás, dos veces o más, el mayor lote que se usará; devuelve los segundos de la más rápida.
 
     Los optimizadores ya tienen su estado en memoria, así que este es el pico de verdad. No cambia pesos, generadores
     ni datos. ResourceError con tres ajustes concretos si no cabe.
     """
-    shape = (run.micro_batch_size(processes), run.train.sequence_length + 1)
+    shape = (run.micro_batch_size(processes.count), run.train.sequence_length + 1)
     tokens_BT = torch.zeros(shape, dtype=torch.int64, device=backend.device)
     rng = backend.rng_tensors()
 
@@ -38,7 +39,8 @@ def dry_batch(run: Run, backend: Backend, objective: nn.Module, processes: int =
     def fastest() -> float:
         # La primera calienta; repetir un poco evita que un tropiezo de la máquina estropee la estimación.
         seconds = [once(), once()]
-        while len(seconds) < MOST_PASSES and sum(seconds) < MEASURING_SECONDS:
+        # Las mismas en todos, aunque no tarden igual: cada pasada reúne gradientes con los demás.
+        while len(seconds) < MOST_PASSES and not processes.any(sum(seconds) >= MEASURING_SECONDS):
             seconds.append(once())
         return min(seconds[1:])
 

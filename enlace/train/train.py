@@ -103,7 +103,7 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
         _start_from(state, checkpoint)
         if run.hardware.compile and processes.main:
             say("compila los bloques: la primera vez tarda unos segundos")
-        measured = or_uncompiled(lambda: dry_batch(run, backend, state.objective, count))
+        measured = or_uncompiled(lambda: dry_batch(run, backend, state.objective, processes))
         plan = estimate_run(run, peak_flops=peak, measured_pass=measured, processes=count)
         if processes.main:
             write_file(run_dir / "config.yaml", dump(run).encode())

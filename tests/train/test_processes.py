@@ -104,6 +104,17 @@ def test_the_loss_curve_of_several_is_that_of_one(parallel: str, changes: dict[s
 
 
 @pytest.mark.parametrize("parallel", PARALLEL)
+def test_processes_of_unequal_speed_pass_the_same_dry_batches(
+    parallel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.perf_counter
+    # En el proceso 1, mil veces más lento, dos pasadas ya son demasiado; en el 0 se harían más.
+    monkeypatch.setattr(time, "perf_counter", lambda: real() * (1000 if os.environ.get("RANK") == "1" else 1))
+    run = make_run(tmp_path, "desiguales", hardware__parallel=parallel, hardware__process_timeout=10)
+    train_with(2, run, tmp_path / "salida.log")
+
+
+@pytest.mark.parametrize("parallel", PARALLEL)
 def test_when_one_dies_all_stop_saying_so_and_resuming_equals_never_interrupted(parallel: str, tmp_path: Path) -> None:
     changes: dict[str, Any] = {"hardware__parallel": parallel, "train__checkpoints__asynchronous": True}
     whole = make_run(tmp_path, "entera", **changes)
