@@ -18,8 +18,9 @@ from torch import Tensor
 
 from enlace.config.schema import Run
 from enlace.durable import Json, to_json
-from enlace.errors import ConfigError, EnlaceError, Problem
+from enlace.errors import ConfigError, EnlaceError, Problem, UsageError
 
+VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 # Lo que dicen gloo y NCCL cuando el otro extremo ya no está o no contesta.
 PEER_LOST = (
     "Connection closed by peer",
@@ -107,11 +108,21 @@ def joined(run: Run) -> Iterator[Processes]:
 
 
 def launched() -> Processes:
-    """Este proceso según las variables que pone torchrun; sin ellas, el único."""
-    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    if not all(name in os.environ for name in names):
+    """Este proceso según las variables que pone torchrun; sin ninguna, el único. UsageError si no tienen sentido."""
+    given = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    if not given:
         return ALONE
-    return Processes(*(int(os.environ[name]) for name in names))
+    try:
+        processes = Processes(*(int(given[name]) for name in VARIABLES))
+        if not (0 <= processes.rank < processes.count and 0 <= processes.local_rank < processes.local_count):
+            raise ValueError
+    except (KeyError, ValueError) as error:
+        raise UsageError(
+            "las variables con que torchrun dice a cada proceso cuál es no tienen sentido",
+            where=" ".join(f"{name}={given.get(name, '(falta)')}" for name in VARIABLES),
+            fix=f"lanza con torchrun, que las pone todas, o quítalas: unset {' '.join(VARIABLES)}",
+        ) from error
+    return processes
 
 
 @contextmanager

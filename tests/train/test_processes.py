@@ -19,9 +19,9 @@ import torch
 from enlace.config import dump
 from enlace.config.schema import Run
 from enlace.durable import read_log, verify
-from enlace.errors import ConfigError, guard, render
+from enlace.errors import ConfigError, UsageError, guard, render
 from enlace.train.checkpoint import list_checkpoints
-from enlace.train.processes import joined
+from enlace.train.processes import VARIABLES, joined, launched
 from enlace.train.train import train
 from tests.crash.forks import IGNORE_FORK_WARNING, start_child, wait_for
 from tests.tiny import tiny_run
@@ -59,9 +59,8 @@ def start_processes(runs: list[Run], log: Path, *, resume: str | None = None) ->
         with log.open("ab") as file:
             os.dup2(file.fileno(), sys.stdout.fileno())
             os.dup2(file.fileno(), sys.stderr.fileno())
-        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
         values = (rank, len(runs), rank, len(runs))
-        os.environ |= {name: str(value) for name, value in zip(names, values, strict=True)}
+        os.environ |= {name: str(value) for name, value in zip(VARIABLES, values, strict=True)}
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         os._exit(guard(lambda: train(runs[rank], resume=resume)))
 
@@ -167,11 +166,22 @@ def test_a_signal_to_any_process_stops_all_at_the_same_step_with_a_checkpoint(tm
 
 
 def test_a_batch_that_does_not_split_evenly_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("RANK", "0"), ("WORLD_SIZE", "3"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "3")):
+    for name, value in zip(VARIABLES, "0303", strict=True):
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError) as caught, joined(make_run(tmp_path, "desigual")):
         pass
     assert "4 secuencias no se reparten por igual entre 3 procesos" in render(caught.value)
+
+
+@pytest.mark.parametrize("values", ["0", "12", "012", "x202", "0000", "2202", "0211"])
+def test_variables_that_make_no_sense_are_refused_and_not_taken_for_one_process(
+    values: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in zip(VARIABLES, values, strict=False):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError) as caught:
+        launched()
+    assert "RANK=" in caught.value.where and "torchrun" in caught.value.fix
 
 
 def test_processes_with_another_recipe_are_refused_naming_the_difference(tmp_path: Path) -> None:
