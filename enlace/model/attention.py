@@ -70,9 +70,11 @@ def rope_tables(config: schema.Model) -> tuple[Tensor, Tensor]:
 def rotate(x: Tensor, cos_TC: Tensor, sin_TC: Tensor) -> Tensor:
     """Gira cada pareja de componentes de x […, T, C]: x·cos + rotate_half(x)·sin.
 
-    Con el signo dentro de la tabla, rotate_half es un desplazamiento circular de media cabeza: una copia menos.
+    Con el signo dentro de la tabla, rotate_half es cambiar las dos mitades de sitio. Se dice con `flip` y no con `roll`
+    porque el compilador solo sabe hacer vectorial el primero: el otro lo lee elemento a elemento.
     """
-    return x * cos_TC + x.roll(x.shape[-1] // 2, dims=-1) * sin_TC
+    swapped = x.view(*x.shape[:-1], 2, -1).flip(-2).flatten(-2)
+    return x * cos_TC + swapped * sin_TC
 
 
 @contextmanager
