@@ -84,7 +84,7 @@ def _try(descriptor: int, path: Path) -> bool:
 
 def _is_dead(pid: str, host: str) -> bool:
     """Si el dueño apuntado era de esta máquina y ya no existe."""
-    return host == socket.gethostname() and pid.isdigit() and not is_alive(int(pid))
+    return host == socket.gethostname() and pid.isdecimal() and not is_alive(int(pid))
 
 
 def _forget_in_child() -> None:

@@ -64,3 +64,12 @@ def test_a_dead_owner_whose_lock_lingers_is_waited_for_a_moment(tmp_path: Path) 
     with lock(path):
         assert path.read_text().startswith(f"{os.getpid()} ")
     release.join()
+
+
+@pytest.mark.parametrize("pid", ["²", "", "-1", "9" * 999])
+def test_a_pid_that_is_not_a_number_is_only_a_name(pid: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with lock(path):
+        path.write_text(f"{pid} {socket.gethostname()}\n")
+        with pytest.raises(LockedError), lock(path):
+            pass
