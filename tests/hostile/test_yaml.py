@@ -57,6 +57,9 @@ def problems(run: Path, content: str | bytes) -> str:
         (f"train:\n  steps: {'9' * 20_000}\n", 2, "64 bits"),
         ("train:\n  seed: 1e999\n", 2, "train.seed"),
         ("a: 1\na: 2\n", 2, "repetida"),
+        ('runs_dir: "a\\0b"\n', 1, "«runs_dir»: una ruta no puede llevar el carácter U+0000"),
+        ('data:\n  sources: [{path: "a\\0"}]\n', 2, "«data.sources.0.path»: una ruta no puede llevar"),
+        ("hardware:\n  threads: 1000000000\n", 2, "«hardware.threads»: tiene que ser 1024 o menos"),
         ("---\n---\n", 2, "segundo documento"),
     ],
 )

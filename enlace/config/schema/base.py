@@ -1,6 +1,17 @@
 """Base de todos los modelos de configuración."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _without_nul(path: str) -> str:
+    if "\0" in path:
+        raise ValueError("una ruta no puede llevar el carácter U+0000")
+    return path
+
+
+PathText = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 
 
 class Layer(BaseModel):

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from enlace.config.schema.base import BrokenRule, Layer
+from enlace.config.schema.base import BrokenRule, Layer, PathText
 
 # Los 256 bytes y los 32 ids especiales que todo vocabulario reserva al final.
 BYTE_VOCAB_SIZE = 288
@@ -14,7 +14,7 @@ class Source(Layer):
     """Una fuente de la mezcla."""
 
     name: str = Field(min_length=1)
-    path: str = Field(min_length=1, description="Carpeta o fichero; relativo a donde se lanza la orden.")
+    path: PathText = Field(description="Carpeta o fichero; relativo a donde se lanza la orden.")
     weight: float = Field(gt=0, description="Peso en la mezcla; se normalizan.")
 
 

@@ -25,7 +25,8 @@ class Hardware(Layer):
         description="Con varios procesos: replicate copia el modelo en cada uno (DDP); shard lo parte (FSDP2)."
     )
     process_timeout: int = Field(gt=0, description="Segundos sin noticias de otro proceso hasta darlo por perdido.")
-    threads: int = Field(ge=0, description="Hilos de CPU; 0 usa todos los disponibles.")
+    # libgomp no avisa si el sistema no le da tantos hilos: mata el proceso.
+    threads: int = Field(ge=0, le=1024, description="Hilos de CPU; 0 usa todos los disponibles.")
     expected_mfu: float = Field(gt=0, le=1, description="Fracción del pico que se espera, para estimar sin la placa.")
 
     @model_validator(mode="after")

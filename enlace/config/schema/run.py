@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from enlace.config.schema.base import BrokenRule, Layer
+from enlace.config.schema.base import BrokenRule, Layer, PathText
 from enlace.config.schema.data import BYTE_VOCAB_SIZE, Data
 from enlace.config.schema.hardware import Hardware
 from enlace.config.schema.model import Model
@@ -33,7 +33,7 @@ class Run(Layer):
     """Una configuración completa y válida."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Carpeta de la corrida.")
-    runs_dir: str = Field(min_length=1, description="Carpeta de todas las corridas.")
+    runs_dir: PathText = Field(description="Carpeta de todas las corridas.")
     hardware: Hardware
     model: Model
     train: Train
