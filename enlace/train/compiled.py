@@ -6,15 +6,16 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import torch
+import torch._functorch.config
+from torch import Tensor
 
 from enlace.config.schema import Hardware
-from enlace.errors import warn
+from enlace.errors import InstallationError, warn
 from enlace.model import Transformer
 
-Result = TypeVar("Result")
+Forward = Callable[..., Tensor]
 
 
 def compile_blocks(model: Transformer, cache: Path) -> None:
@@ -23,37 +24,41 @@ def compile_blocks(model: Transformer, cache: Path) -> None:
     cache: carpeta de lo compilado. Tiene que ser de esta corrida y de este proceso —dos a la vez la estropean— y estar
     fuera de lo que se copia o se comparte, porque contiene código que se ejecuta.
     """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _warn(error)
+        return
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
     # Las otras cachés de torch son pickle; sin ellas, volver a empezar tarda un poco más.
     os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
     os.environ["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
+    # Lo de ir hacia atrás, a la vez que lo de ir hacia delante: si no se puede, que se sepa ya.
+    torch._functorch.config.force_non_lazy_backward_lowering = True
     for block in model.model.layers:
         # Solo `forward`, para que los ganchos de FSDP2 queden fuera.
-        block.forward = torch.compile(block.forward, dynamic=False, fullgraph=True)
+        block.forward = _or_uncompiled(torch.compile(block.forward, dynamic=False, fullgraph=True), block.forward)
 
 
 def cache_folder(run_dir: Path, rank: int) -> Path:
-    """La carpeta de lo compilado para ese proceso de esa corrida, en la caché del usuario."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    """La carpeta de lo compilado para ese proceso de esa corrida, en la caché del usuario.
+
+    InstallationError si el usuario no tiene dónde.
+    """
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:
+        raise InstallationError(
+            "no se sabe dónde dejar lo compilado: este usuario no tiene carpeta",
+            where="hardware.compile",
+            fix="define HOME o XDG_CACHE_HOME, o usa hardware.compile=false",
+        ) from error
     return base / "enlace" / "compile" / hashlib.sha256(f"{run_dir}|{rank}".encode()).hexdigest()[:16]
 
 
 def forget(cache: Path) -> None:
     """Borra lo compilado de una corrida que ya terminó."""
     shutil.rmtree(cache, ignore_errors=True)
-
-
-def or_uncompiled(action: Callable[[], Result]) -> Result:
-    """La primera pasada. Si aquí no se puede compilar, un aviso y sin compilar desde ahora."""
-    try:
-        return action()
-    except RuntimeError as error:
-        if not _cannot_compile(error):
-            raise
-        reason = str(error).strip().splitlines()[0]
-        warn(f"no se puede compilar y se entrena sin ello, más despacio ({reason})")
-        torch.compiler.set_stance("force_eager")
-        return action()
 
 
 @contextmanager
@@ -64,6 +69,29 @@ def uncompiled(hardware: Hardware) -> Iterator[None]:
         return
     with torch.compiler.set_stance("force_eager"):
         yield
+
+
+def _or_uncompiled(compiled: Forward, plain: Forward) -> Forward:
+    """`compiled`, o `plain` con un aviso si la primera vez no se puede compilar; desde entonces, nada se compila.
+
+    Solo se repite el bloque: repetir la pasada descuadraría lo que este proceso se dice con los demás.
+    """
+
+    def forward(*arguments: Tensor) -> Tensor:
+        try:
+            return compiled(*arguments)
+        except RuntimeError as error:
+            if not _cannot_compile(error):
+                raise
+            _warn(error)
+            torch.compiler.set_stance("force_eager")
+            return plain(*arguments)
+
+    return forward
+
+
+def _warn(error: Exception) -> None:
+    warn(f"no se puede compilar y se entrena sin ello, más despacio ({str(error).strip().splitlines()[0]})")
 
 
 def _cannot_compile(error: RuntimeError) -> bool:

@@ -27,7 +27,7 @@ from enlace.model import Transformer
 from enlace.train.advance import advance, checkpoint_due, measured_validation, unrecoverable
 from enlace.train.backends import Backend, board_named, inspect_device, open_backend
 from enlace.train.checkpoint import CheckpointWriter, list_checkpoints
-from enlace.train.compiled import cache_folder, compile_blocks, forget, or_uncompiled
+from enlace.train.compiled import cache_folder, compile_blocks, forget
 from enlace.train.estimate import Estimate, estimate_run, render_estimate
 from enlace.train.finish import finish
 from enlace.train.objective import Objective
@@ -103,7 +103,7 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
         _start_from(state, checkpoint)
         if run.hardware.compile and processes.main:
             say("compila los bloques: la primera vez tarda unos segundos")
-        measured = or_uncompiled(lambda: dry_batch(run, backend, state.objective, processes))
+        measured = dry_batch(run, backend, state.objective, processes)
         plan = estimate_run(run, peak_flops=peak, measured_pass=measured, processes=count)
         if processes.main:
             write_file(run_dir / "config.yaml", dump(run).encode())

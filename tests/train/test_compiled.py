@@ -12,6 +12,7 @@ import pytest
 from enlace.config import dump
 from enlace.config.schema import Run
 from enlace.durable import read_log, verify
+from enlace.errors import InstallationError
 from enlace.train.compiled import cache_folder, forget
 from tests.tiny import tiny_run
 
@@ -95,6 +96,24 @@ def test_without_a_compiler_it_warns_once_and_trains_uncompiled(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no se puede compilar") == 1
     assert len(losses(run)) == run.train.steps
+
+
+def test_where_the_cache_cannot_be_written_it_warns_once_and_trains_uncompiled(tmp_path: Path) -> None:
+    run, path = write(tmp_path, name="sin-cache")
+    (tmp_path / "fichero").touch()
+    done = execute(tmp_path / "fichero", path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("no se puede compilar") == 1
+    assert len(losses(run)) == run.train.steps
+
+
+def test_a_user_without_a_folder_is_told_what_to_define(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)
+    with pytest.raises(InstallationError) as caught:
+        cache_folder(tmp_path, 0)
+    assert "XDG_CACHE_HOME" in caught.value.fix
 
 
 def test_a_finished_run_leaves_nothing_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch._dynamo.exc import TorchDynamoException
 
 from enlace.config import dump
 from enlace.config.schema import Run
@@ -111,6 +114,32 @@ def test_processes_of_unequal_speed_pass_the_same_dry_batches(
     monkeypatch.setattr(time, "perf_counter", lambda: real() * (1000 if os.environ.get("RANK") == "1" else 1))
     run = make_run(tmp_path, "desiguales", hardware__parallel=parallel, hardware__process_timeout=10)
     train_with(2, run, tmp_path / "salida.log")
+
+
+@pytest.mark.parametrize("parallel", PARALLEL)
+def test_one_that_cannot_compile_trains_beside_one_that_can(
+    parallel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    failures = iter([TorchDynamoException("no hay compilador")])
+
+    def compile_only_in_the_first(forward: Callable[..., Tensor], **_: object) -> Callable[..., Tensor]:
+        def compiled(*arguments: Tensor) -> Tensor:
+            if os.environ["RANK"] == "1" and (failure := next(failures, None)):
+                raise failure
+            return forward(*arguments)
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", compile_only_in_the_first)
+    run = make_run(
+        tmp_path, "mezcla", hardware__parallel=parallel, hardware__compile=True, hardware__process_timeout=20
+    )
+    train_with(2, run, tmp_path / "salida.log")
+    assert (tmp_path / "salida.log").read_text().count("no se puede compilar") == 1
+    alone = make_run(tmp_path, "uno")
+    assert train(alone)
+    assert losses(run) == pytest.approx(losses(alone), abs=1e-5)
 
 
 @pytest.mark.parametrize("parallel", PARALLEL)
