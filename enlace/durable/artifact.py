@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from enlace.durable.canonical import Json, read_bounded
 from enlace.durable.disk import DISK, Disk, make_folders
 from enlace.durable.file import Content, FileEntry, write_new
 from enlace.durable.manifest import MANIFEST, Manifest, corrupt, decode_manifest, encode_manifest, is_plain_name
+from enlace.durable.plain import plain_status
 from enlace.durable.space import reading, writing
 from enlace.durable.staging import delete_tree, remove, staging_path
 from enlace.errors import CorruptDataError, EnlaceError, NotFoundError
@@ -68,7 +68,7 @@ def verify(path: Path, kind: str | None = None) -> Manifest:
         names = {place.name for place in path.iterdir()}
     if MANIFEST not in names:
         raise corrupt(manifest_path, "falta el manifiesto")
-    manifest = decode_manifest(_read_regular(manifest_path), manifest_path)
+    manifest = decode_manifest(read_bounded(manifest_path), manifest_path)
     if kind is not None and manifest.kind != kind:
         raise corrupt(manifest_path, f"es de tipo «{manifest.kind}» y se esperaba «{kind}»")
     for name in sorted((names | manifest.files.keys()) - {MANIFEST}):
@@ -132,23 +132,10 @@ def _check_file(path: Path, entry: FileEntry | None, *, present: bool) -> None:
         raise corrupt(path, "sobra: no está en el manifiesto")
     if not present:
         raise corrupt(path, "falta")
-    status = _regular_status(path)
+    status = plain_status(path)
     if status.st_size != entry.bytes:
         raise corrupt(path, f"mide {status.st_size} bytes y el manifiesto dice {entry.bytes}")
     with reading(path), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != entry.sha256:
         raise corrupt(path, f"su SHA-256 es {digest} y el manifiesto dice {entry.sha256}")
-
-
-def _read_regular(path: Path) -> bytes:
-    _regular_status(path)
-    return read_bounded(path)
-
-
-def _regular_status(path: Path) -> os.stat_result:
-    with reading(path):
-        status = path.lstat()
-    if not stat.S_ISREG(status.st_mode):
-        raise corrupt(path, "no es un fichero normal (es un enlace, una carpeta o un dispositivo)")
-    return status

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from enlace.durable.plain import plain_status
 from enlace.durable.space import reading
 from enlace.errors import CorruptDataError
 
@@ -30,7 +31,7 @@ def parse_json(data: bytes, where: str) -> Json:
     try:
         text = data.decode("utf-8")
         value: Json = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite, parse_int=_integer
+            text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite, parse_int=integer
         )
         if "\\u" in text:
             to_json(value)  # un \ud800 suelto se deja leer, pero no es texto y no se podría volver a escribir
@@ -38,7 +39,7 @@ def parse_json(data: bytes, where: str) -> Json:
         raise CorruptDataError(
             "el fichero no es JSON válido",
             where=where,
-            why=_why(error),
+            why=json_reason(error),
             fix="recupéralo de una copia o bórralo para que se vuelva a crear",
         ) from error
     return value
@@ -50,7 +51,8 @@ def read_json(path: Path) -> Json:
 
 
 def read_bounded(path: Path) -> bytes:
-    """Los bytes de un fichero normal que puede ser de cualquiera. CorruptDataError si pasa de MAX_BYTES."""
+    """Los bytes de un fichero que puede ser de cualquiera. CorruptDataError si no es normal o pasa de MAX_BYTES."""
+    plain_status(path)
     with reading(path), path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -63,8 +65,11 @@ def read_bounded(path: Path) -> bytes:
     return data
 
 
-def _why(error: ValueError | RecursionError) -> str:
+def json_reason(error: ValueError | RecursionError) -> str:
+    """Por qué unos bytes no son JSON en UTF-8."""
     match error:
+        case json.JSONDecodeError(lineno=1):
+            return f"se tuerce en la columna {error.colno}"
         case json.JSONDecodeError():
             return f"la línea {error.lineno} se tuerce en la columna {error.colno}"
         case UnicodeDecodeError():
@@ -87,7 +92,8 @@ def _refuse(text: str) -> NoReturn:
     raise ValueError(f"{text} no es un número de JSON")
 
 
-def _integer(text: str) -> int:
+def integer(text: str) -> int:
+    """Un entero de JSON. ValueError si no cabe en un float."""
     # Python se niega a convertir miles de cifras, y lo dice en inglés.
     if len(text) > _MAX_DIGITS:
         raise ValueError(f"lleva un número de {len(text)} cifras")

@@ -2,13 +2,15 @@
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from enlace.durable.canonical import Json, parse_json, to_json
+from enlace.durable.canonical import MAX_BYTES, Json, parse_json, to_json
 from enlace.durable.disk import DISK, Disk, make_folders
+from enlace.durable.plain import plain_status
 from enlace.durable.space import reading, writing
 from enlace.errors import CorruptDataError
 
@@ -34,6 +36,8 @@ class AppendLog:
         self._disk = disk
         with writing(path):
             make_folders(path.parent, disk)
+            if os.path.lexists(path):
+                plain_status(path)  # abrir una tubería esperaría para siempre, y un enlace recortaría otro fichero
             self._file = disk.append(path)
             try:
                 disk.fsync_dir(path.parent)
@@ -85,14 +89,22 @@ class AppendLog:
 def read_log(path: Path) -> list[dict[str, Json]]:
     """Todos los registros de `path`, sin la última línea si está incompleta.
 
-    NotFoundError si no existe; CorruptDataError, con el número de línea, si una completa no es un objeto JSON.
+    NotFoundError si no existe; CorruptDataError, con el número de línea, si una no es un objeto JSON o no acaba nunca.
     """
-    with reading(path):
-        lines = path.read_bytes().split(b"\n")[:-1]
-    return [_record(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
+    plain_status(path)
+    with reading(path), path.open("rb") as file:
+        lines = enumerate(iter(lambda: file.readline(MAX_BYTES), b""), start=1)
+        return [_record(line, f"{path}:{number}") for number, line in lines if len(line) == MAX_BYTES or b"\n" in line]
 
 
 def _record(line: bytes, where: str) -> dict[str, Json]:
+    if len(line) == MAX_BYTES:
+        raise CorruptDataError(
+            "la línea es demasiado larga",
+            where=where,
+            why=f"pasa de {MAX_BYTES} bytes",
+            fix="recupera el registro de una copia",
+        )
     value = parse_json(line, where)
     if not isinstance(value, dict):
         raise CorruptDataError("la línea no es un objeto JSON", where=where, fix="recupera el registro de una copia")
@@ -100,13 +112,18 @@ def _record(line: bytes, where: str) -> dict[str, Json]:
 
 
 def _complete_lines(path: Path) -> "tuple[int, _Hash]":
-    size, digest = 0, hashlib.sha256()
+    """Cuántos bytes hay hasta el último salto de línea, y su resumen."""
+    size, total, digest = 0, 0, hashlib.sha256()
+    complete = digest.copy()
     with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                size += len(line)
-                digest.update(line)
-    return size, digest
+        while chunk := file.read(_CHUNK):
+            end = chunk.rfind(b"\n") + 1
+            digest.update(chunk[:end])
+            if end:
+                size, complete = total + end, digest.copy()
+            digest.update(chunk[end:])
+            total += len(chunk)
+    return size, complete
 
 
 def _prefix_digest(path: Path, size: int) -> "_Hash":

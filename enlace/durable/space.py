@@ -23,6 +23,8 @@ _CAUSES = {
     errno.ENOENT: "no hay nada con ese nombre",
     errno.ENOTDIR: "una parte de la ruta no es una carpeta",
     errno.EISDIR: "es una carpeta, no un fichero",
+    errno.ENAMETOOLONG: "el nombre es demasiado largo",
+    errno.ELOOP: "los enlaces van en círculo",
     errno.ENOTEMPTY: "ya hay algo con ese nombre",
     errno.EEXIST: "ya hay algo con ese nombre",
 }

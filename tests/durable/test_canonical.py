@@ -36,7 +36,7 @@ def test_what_json_lacks_is_not_written(value: Json) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "línea 1"),
+        (b"", "columna 1"),
         (b'{"a":1,\n"b"}', "línea 2"),
         (b'{"a":1,"a":2}', "repetida"),
         (b"[NaN]", "NaN"),

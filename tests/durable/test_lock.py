@@ -66,7 +66,7 @@ def test_a_dead_owner_whose_lock_lingers_is_waited_for_a_moment(tmp_path: Path) 
     release.join()
 
 
-@pytest.mark.parametrize("pid", ["²", "", "-1", "9" * 999])
+@pytest.mark.parametrize("pid", ["²", "", "-1"])
 def test_a_pid_that_is_not_a_number_is_only_a_name(pid: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     with lock(path):

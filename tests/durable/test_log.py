@@ -1,5 +1,6 @@
 """El registro: añadir, volver atrás y leer tras un corte."""
 
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -55,6 +56,16 @@ def test_reopening_cuts_an_incomplete_last_line(tmp_path: Path) -> None:
     path.write_bytes(b'{"step":1}\n{"st')
     _append_all(path, [{"step": 2}])
     assert read_log(path) == [{"step": 1}, {"step": 2}]
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 1 << 20, (1 << 20) + 1, 3 << 20])
+def test_reopening_cuts_however_long_the_lines_are(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = b'{"a":"' + b"x" * size + b'"}\n'
+    path.write_bytes(lines + lines[:-1])
+    with closing(AppendLog(path)) as log:
+        assert log.sync() == Position(len(lines), hashlib.sha256(lines).hexdigest())
+    assert path.read_bytes() == lines
 
 
 def test_rewind_of_a_changed_prefix_is_refused_and_touches_nothing(tmp_path: Path, log: AppendLog) -> None:

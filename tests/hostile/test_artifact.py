@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from enlace.durable import publish, read_json, verify
+from enlace.durable import AppendLog, publish, read_json, read_log, verify
 from enlace.durable.canonical import MAX_BYTES
 from enlace.errors import CorruptDataError, EnlaceError
 from tests.hostile.targets import signed
@@ -138,7 +138,32 @@ def test_what_is_not_a_plain_file_is_refused_without_blocking(
     (path / name).rename(tmp_path / "igual")
     make(path / name)
     error = rejection(path)
-    assert error.where == str(path / name) and "fichero normal" in error.why
+    assert error.where == str(path / name) and "fichero normal" in error.what
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("make", STRANGE.values(), ids=STRANGE.keys())
+@pytest.mark.parametrize("door", [read_json, read_log, AppendLog])
+def test_a_log_or_a_json_that_is_not_a_plain_file_is_refused_without_blocking(
+    door: Callable[[Path], object], make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "a" / "log.jsonl"
+    path.parent.mkdir()
+    (tmp_path / "igual").write_bytes(b'{"step":1}\n{"media')
+    make(path)
+    with pytest.raises(CorruptDataError, match="no es un fichero normal"):
+        door(path)
+    assert (tmp_path / "igual").read_bytes() == b'{"step":1}\n{"media'
+
+
+def test_a_log_line_without_end_is_not_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"step":1}\n')
+    with path.open("ab") as file:
+        file.truncate(1 << 33)  # sin ocupar disco
+    with pytest.raises(CorruptDataError, match="demasiado larga") as caught:
+        read_log(path)
+    assert caught.value.where == f"{path}:2"
 
 
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, Path.mkdir], ids=["file", "pipe", "folder"])
