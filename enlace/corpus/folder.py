@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from enlace.corpus.document import Document, pieces, tidy
+from enlace.durable.canonical import integer, json_reason
+from enlace.durable.plain import files_in
 from enlace.durable.space import reading
 from enlace.errors import CorruptDataError, NotFoundError
 
@@ -13,8 +15,11 @@ _SUFFIXES = {".txt", ".md", ".jsonl"}
 
 
 def text_files(folder: Path) -> list[Path]:
-    """Los ficheros de texto de la carpeta y sus subcarpetas, en orden. NotFoundError si no hay ninguno."""
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
+    """Los ficheros de texto de la carpeta y sus subcarpetas, en orden.
+
+    NotFoundError si no hay ninguno; RefusedError si hay un enlace.
+    """
+    files = [file for file in files_in(folder) if file.suffix.lower() in _SUFFIXES]
     if not files:
         raise NotFoundError(
             "no hay textos en la carpeta",
@@ -44,10 +49,10 @@ def _documents(file: Path, name: Path) -> list[Document]:
 def _from_line(line: str, place: str, file: Path) -> Document:
     where = f"{file}:{place.rpartition(':')[2]}"
     try:
-        record = json.loads(line)
+        record = json.loads(line, parse_int=integer)
         json.dumps(record, ensure_ascii=False).encode("utf-8")  # JSON deja escribir medios caracteres; UTF-8, no
     except (ValueError, RecursionError) as error:
-        raise _unreadable(where, str(error)) from error
+        raise _unreadable(where, json_reason(error)) from error
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str) or not tidy(text):
         raise _unreadable(where, "falta el campo «text» o está vacío")
@@ -67,7 +72,7 @@ def _decoded(file: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except ValueError as error:
-        raise _unreadable(str(file), f"no está en UTF-8: {error}") from error
+        raise _unreadable(str(file), json_reason(error)) from error
 
 
 def _unreadable(where: str, why: str) -> CorruptDataError:

@@ -10,6 +10,7 @@ solo se leen las páginas que se usan.
 """
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -88,7 +89,7 @@ def open_shard_set(name: str, path: Path, vocab_size: int) -> SplitSource:
     NotFoundError si no existe; CorruptDataError, con el fichero, si algún byte no es el que se escribió;
     ConfigError, con el shard y el lugar, si un id no cabe en un vocabulario de vocab_size.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         raise NotFoundError(
             "no existe la carpeta de shards",
             where=str(path),

@@ -2,20 +2,27 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import zstandard
 
 from enlace.durable import verify
+from enlace.durable.canonical import integer, json_reason
 from enlace.durable.manifest import MANIFEST
+from enlace.durable.plain import files_in
 from enlace.durable.space import reading
 from enlace.errors import CorruptDataError, NotFoundError
 
 _SUFFIXES = (".jsonl", ".jsonl.zst", ".txt")
-_CHUNK_BYTES = 1 << 16
+# Cada 4 bytes de zstd pueden ser 128 KiB de texto: leído de poco en poco, lo que sale de una vez no pasa de 32 MiB.
+_CHUNK_BYTES = 1 << 10
+# La Biblia entera no llega a la tercera parte, y 16 MiB de corchetes ya ocupan 500 MB al leerlos.
+MAX_LINE_BYTES = 1 << 24
 _HOW_TO_GET = "consigue texto en español con: scripts/prepare_smoke_data.sh"
 
 
@@ -31,7 +38,7 @@ def read_documents(path: Path) -> Iterator[Document]:
     """Recorre los documentos de un fichero o de una carpeta (en orden de nombre, con sus subcarpetas).
 
     Si la carpeta es un artefacto publicado, antes se comprueba entera. NotFoundError si no hay ninguno;
-    CorruptDataError, con fichero:línea, si alguno no se puede leer.
+    CorruptDataError, con fichero:línea, si alguno no se puede leer; RefusedError si en la carpeta hay un enlace.
     """
     for file in _document_files(path):
         if file.name.endswith(".txt"):
@@ -41,12 +48,12 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 
 def _document_files(path: Path) -> list[Path]:
-    if not path.exists():
+    if not os.path.lexists(path):  # y no path.exists(), que con un nombre demasiado largo falla
         raise NotFoundError("no existe la fuente de datos", where=str(path), fix=_HOW_TO_GET)
     if (path / MANIFEST).is_file():
         verify(path, "documents")
-    candidates = [path] if path.is_file() else sorted(path.rglob("*"), key=lambda file: file.relative_to(path).parts)
-    files = [file for file in candidates if file.is_file() and file.name.endswith(_SUFFIXES)]
+    candidates = [path] if path.is_file() else files_in(path)
+    files = [file for file in candidates if file.name.endswith(_SUFFIXES)]
     if not files:
         raise NotFoundError(
             "no hay documentos", where=str(path), why=f"se buscan ficheros {', '.join(_SUFFIXES)}", fix=_HOW_TO_GET
@@ -62,7 +69,9 @@ def _whole_file(file: Path) -> Document:
 def _json_lines(file: Path) -> Iterator[Document]:
     for number, line in enumerate(_lines(file), start=1):
         with _blame(f"{file}:{number}"):
-            record = json.loads(line.decode("utf-8-sig"))
+            if len(line) > MAX_LINE_BYTES:
+                raise ValueError(f"la línea pasa de {MAX_LINE_BYTES >> 20} MiB: parte ese documento en varios")
+            record = json.loads(line.decode("utf-8-sig"), parse_int=integer)
             if not isinstance(record, dict) or not isinstance(record.get("text"), str):
                 raise ValueError('falta el campo «text»: cada línea es un objeto como {"id": …, "text": …}')
             id_ = record.get("id")
@@ -83,21 +92,33 @@ def _blame(where: str) -> Iterator[None]:
         yield
     except (ValueError, RecursionError) as error:
         raise CorruptDataError(
-            "el documento no se puede leer", where=where, why=str(error), fix="corrige esa línea o quita el fichero"
+            "el documento no se puede leer",
+            where=where,
+            why=json_reason(error),
+            fix="corrige esa línea o quita el fichero",
         ) from error
 
 
 def _lines(file: Path) -> Iterator[bytes]:
+    """Las líneas del fichero. De la que pasa de MAX_LINE_BYTES sale solo el principio, para que se rechace."""
     with reading(file), file.open("rb") as stream:
         if file.name.endswith(".jsonl"):
-            yield from stream
-            return
-        pending = b""
-        for chunk in _decompressed(iter(lambda: stream.read(_CHUNK_BYTES), b""), str(file)):
-            *lines, pending = (pending + chunk).split(b"\n")
-            yield from lines
-        if pending:
-            yield pending
+            yield from iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b"")
+        else:
+            yield from _split(_decompressed(iter(lambda: stream.read(_CHUNK_BYTES), b""), str(file)))
+
+
+def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    pending = bytearray()
+    for chunk in chunks:
+        # De una en una: una lista con las líneas vacías de un trozo ocuparía cien veces más que él.
+        for part in BytesIO(chunk):
+            pending += part
+            if part.endswith(b"\n") or len(pending) > MAX_LINE_BYTES:
+                yield bytes(pending)
+                pending.clear()
+    if pending:
+        yield bytes(pending)
 
 
 def _decompressed(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
@@ -110,9 +131,11 @@ def _decompressed(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
                     decompressor = zstandard.ZstdDecompressor().decompressobj()
                 yield decompressor.decompress(chunk)
                 chunk = decompressor.unused_data
-        if not decompressor.eof:
-            raise zstandard.ZstdError("el fichero está cortado")
     except zstandard.ZstdError as error:
-        raise CorruptDataError(
-            "el fichero comprimido está dañado", where=where, why=str(error), fix="vuelve a crearlo o quítalo"
-        ) from error
+        raise _damaged(where, "no es zstd, le han cambiado o añadido bytes, o pide demasiada memoria") from error
+    if not decompressor.eof:
+        raise _damaged(where, "el fichero está cortado")
+
+
+def _damaged(where: str, why: str) -> CorruptDataError:
+    return CorruptDataError("el fichero comprimido está dañado", where=where, why=why, fix="vuelve a crearlo o quítalo")
