@@ -18,6 +18,7 @@ from enlace.train.state import KIND, TrainingState, read_state
 
 # Lo único que puede cambiar al reanudar: no toca ni un número de los pasos ya dados.
 MAY_CHANGE = (
+    "config.hardware.process_timeout",
     "config.name",
     "config.runs_dir",
     "config.sample",
@@ -113,9 +114,11 @@ def check_compatible(state: TrainingState, checkpoint: Path) -> None:
     now = {**state.identity(), "environment": state.environment()}
     refused, inexact = [], []
     for key, old, new in differences(before, now):
+        if _within(key, MAY_CHANGE):
+            continue
         if _within(key, CHANGES_NUMBERS):
             inexact.append(f"{key}: {_written(old)} → {_written(new)}")
-        elif not _within(key, MAY_CHANGE):
+        else:
             hint = "Los textos ya no son los mismos." if key.startswith("data.") else ""
             refused.append(Problem(checkpoint.name, key, f"antes {_written(old)}, ahora {_written(new)}.", hint))
     if refused:
