@@ -47,15 +47,20 @@ def measured_validation(record: dict[str, Any]) -> float | None:
 def unrecoverable(state: TrainingState, record: dict[str, Any]) -> EnlaceError:
     """El error de demasiados pasos saltados seguidos, con el último punto de control bueno."""
     counters = state.counters
-    good = list_checkpoints(state.run_dir / "checkpoints")
+    last = state.processes.share_json(lambda: _last_checkpoint(state))
     return EnlaceError(
         f"{counters.consecutive_anomalies} pasos seguidos sin pérdida o gradiente finitos: "
         "la corrida no se recupera sola",
         where=f"paso {counters.step} ({record['skipped']})",
         why="lo habitual es una tasa de aprendizaje demasiado alta o datos dañados",
-        fix=f"último punto de control: {good[-1] if good else 'ninguno'}; "
+        fix=f"último punto de control: {last}; "
         f"ramifica desde él con name=otro-nombre, o empieza con una train.optimizer.learning_rate menor",
     )
+
+
+def _last_checkpoint(state: TrainingState) -> str:
+    good = list_checkpoints(state.run_dir / "checkpoints")
+    return str(good[-1]) if good else "ninguno"
 
 
 def _record(state: TrainingState, result: StepResult, seconds: float) -> dict[str, Any]:
