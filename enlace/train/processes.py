@@ -95,7 +95,7 @@ def joined(run: Run) -> Iterator[Processes]:
     ConfigError si el lote no se reparte por igual. Si durante el bloque se pierde otro proceso, EnlaceError.
     """
     processes = launched()
-    _require_even_split(run, processes)
+    require_even_split(run, processes)
     if processes.count == 1:
         yield processes
         return
@@ -125,6 +125,14 @@ def launched() -> Processes:
     return processes
 
 
+def require_even_split(run: Run, processes: Processes) -> None:
+    """ConfigError si el lote no se reparte por igual."""
+    if run.train.batch_size % processes.count == 0:
+        return
+    message = f"{run.train.batch_size} secuencias no se reparten por igual entre {processes.count} procesos."
+    raise ConfigError([Problem("torchrun", "train.batch_size", message, "Usa un número de procesos que lo divida.")])
+
+
 @contextmanager
 def _explained(processes: Processes) -> Iterator[None]:
     try:
@@ -135,16 +143,9 @@ def _explained(processes: Processes) -> Iterator[None]:
         raise EnlaceError(
             "se ha perdido otro proceso de la corrida y sin él no se puede seguir",
             where=f"proceso {processes.rank} de {processes.count}",
-            why=str(error).splitlines()[0],
+            why=str(error).splitlines()[0].split(". This is typically")[0],
             fix="mira más arriba qué le pasó al otro; todos siguen desde el último punto de control con --resume auto",
         ) from error
-
-
-def _require_even_split(run: Run, processes: Processes) -> None:
-    if run.train.batch_size % processes.count == 0:
-        return
-    message = f"{run.train.batch_size} secuencias no se reparten por igual entre {processes.count} procesos."
-    raise ConfigError([Problem("torchrun", "train.batch_size", message, "Usa un número de procesos que lo divida.")])
 
 
 def _dtype_name(tensor: Tensor) -> str:

@@ -34,7 +34,7 @@ from enlace.train.objective import Objective
 from enlace.train.optim import Optimizers, build_optimizers
 from enlace.train.parallel import replicate, shard
 from enlace.train.preflight import dry_batch, or_out_of_memory, require_memory
-from enlace.train.processes import ALONE, Processes, joined, launched
+from enlace.train.processes import ALONE, Processes, joined, launched, require_even_split
 from enlace.train.progress import ProgressDisplay
 from enlace.train.resume import check_compatible, find_checkpoint, require_same_run
 from enlace.train.signals import StopRequest, stop_request
@@ -46,28 +46,34 @@ def launch(run_path: str, overrides: list[str], *, resume: str | None = None, es
     """Lo que hacen `enlace train` y `python -m enlace.train.train`."""
     run = load_run(find_run(run_path), overrides).run
     if estimate:
-        print(render_estimate(run, estimate_only(run)))
+        plan = estimate_only(run)
+        if launched().main:
+            print(render_estimate(run, plan))
         return
     if not train(run, resume=resume) and launched().main:
-        program = ["enlace", "train"] if launched().count == 1 else ["torchrun", "-m", "enlace.train.train"]
-        command = shlex.join([*program, run_path, *overrides, "--resume", "auto"])
+        again = shlex.join(["enlace", "train", run_path, *overrides, "--resume", "auto"])
+        command = again if launched().count == 1 else "la misma orden de torchrun, con --resume auto"
         say(f"parada a petición; el trabajo está guardado. Para seguir: {command}")
 
 
 def estimate_only(run: Run) -> Estimate:
     """El plan sin entrenar: calibrado con pasadas reales si la placa está; si no, con su pico tabulado."""
+    processes = launched()
+    require_even_split(run, processes)
     try:
-        inspect_device(run.hardware.device)
+        inspect_device(run.hardware.device, processes.local_rank)
     except EnlaceError:
         board = board_named(run.hardware.board)
         peak = board.peak_flops(run.hardware.dtype) if board else None
-        return estimate_run(run, peak_flops=peak, measured_pass=None)
-    backend = open_backend(run.hardware, seed=run.train.seed)
-    plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=None)
-    if plan.memory.total > backend.available_memory():
-        return plan
-    objective, _optimizers = build_objective(run, backend)  # su estado también ocupa memoria mientras se mide
-    return estimate_run(run, peak_flops=backend.peak_flops, measured_pass=dry_batch(run, backend, objective))
+        return estimate_run(run, peak_flops=peak, measured_pass=None, processes=processes.count)
+    with joined(run) as processes:
+        backend = _own_backend(run, processes)
+        plan = estimate_run(run, peak_flops=backend.peak_flops, measured_pass=None, processes=processes.count)
+        if processes.any(plan.memory.total > backend.available_memory()):
+            return plan
+        objective, _optimizers = build_objective(run, backend, processes)  # su estado también ocupa mientras se mide
+        measured = dry_batch(run, backend, replicate(objective, run.hardware, processes), processes)
+        return estimate_run(run, peak_flops=backend.peak_flops, measured_pass=measured, processes=processes.count)
 
 
 def train(run: Run, *, resume: str | None = None) -> bool:
@@ -77,13 +83,13 @@ def train(run: Run, *, resume: str | None = None) -> bool:
     toque según lo que falle; el último punto de control bueno queda siempre.
     """
     with joined(run) as processes:
-        backend = open_backend(
-            run.hardware,
-            seed=run.train.seed,
-            local_rank=processes.local_rank,
-            local_count=processes.local_count,
-        )
-        return _train(run, processes, backend, resume)
+        return _train(run, processes, _own_backend(run, processes), resume)
+
+
+def _own_backend(run: Run, processes: Processes) -> Backend:
+    """La placa y los hilos que le tocan a este proceso."""
+    rank, count = processes.local_rank, processes.local_count
+    return open_backend(run.hardware, seed=run.train.seed, local_rank=rank, local_count=count)
 
 
 def _train(run: Run, processes: Processes, backend: Backend, resume: str | None) -> bool:

@@ -222,21 +222,41 @@ def test_processes_with_another_recipe_are_refused_naming_the_difference(tmp_pat
     assert "config.train.seed" in log.read_text()
 
 
+def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launcher, "-m", "enlace.train.train", *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
+
+
 def test_torchrun_itself_trains_and_its_checkpoints_hold_no_pickle(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"train__steps": 3, "train__schedule__warmup_steps": 1, "train__schedule__decay_steps": 0}
     run = make_run(tmp_path, "torchrun", hardware__parallel="shard", **changes)
     config = tmp_path / "torchrun.yaml"
     config.write_text(dump(run), encoding="utf-8")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*launcher, "-m", "enlace.train.train", str(config)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=100,
-    )
+    done = torchrun(str(config))
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "runs/torchrun/plan.json").read_text())["processes"] == 2
     checkpoint = list_checkpoints(tmp_path / "runs/torchrun/checkpoints")[-1]
     assert {path.suffix for path in checkpoint.iterdir()} == {".safetensors", ".json"}
+
+
+@pytest.mark.parametrize("parallel", PARALLEL)
+def test_the_estimate_of_several_is_said_once_and_is_theirs(parallel: str, tmp_path: Path) -> None:
+    run = make_run(tmp_path, "plan", hardware__parallel=parallel)
+    config = tmp_path / "plan.yaml"
+    config.write_text(dump(run), encoding="utf-8")
+    done = torchrun(str(config), "--estimate")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("pasadas reales") == 1
+    assert "2 por paso en cada uno de los 2 procesos" in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_another_patience_with_the_others_is_the_same_run_to_the_bit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = make_run(tmp_path, "paciente", train__steps=6, train__schedule__decay_steps=0)
+    assert train(half)
+    assert train(make_run(tmp_path, "paciente", hardware__process_timeout=61), resume="auto")
+    assert "no será exacta" not in capsys.readouterr().err
