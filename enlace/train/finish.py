@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enlace.config.schema import Run
-from enlace.durable import Content, publish, read_log, verify
+from enlace.durable import Content, publish, verify
 from enlace.errors import EnlaceError, say
 from enlace.errors.numerals import decimal, duration, gib, percent, power, thousands
 from enlace.infer.generate import generate_text
@@ -17,6 +17,7 @@ from enlace.train.checkpoint import checkpoint_path
 from enlace.train.compiled import uncompiled
 from enlace.train.estimate import Estimate
 from enlace.train.parallel import whole
+from enlace.train.records import read_steps
 from enlace.train.report import Results, bits, summarize, write_report
 from enlace.train.state import KIND, TrainingState
 
@@ -32,7 +33,7 @@ def finish(state: TrainingState, plan: Estimate) -> None:
     model = _whole_model(state)
     if not state.processes.main:
         return
-    log = read_log(state.run_dir / "log.jsonl")
+    log = read_steps(state.run_dir)
     results = summarize(log, seconds=state.counters.seconds, plan=plan, best=state.counters.best)
     facts = _facts(state, plan)
     _publish_model(state, model, _card(state, results, facts))

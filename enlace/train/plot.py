@@ -53,7 +53,7 @@ def thin(points: Sequence[Point]) -> list[Point]:
 
 def _range(values: Sequence[float]) -> Point:
     low, high = min(values), max(values)
-    if high > low:
+    if high - low > 1e-300:  # más juntos, su quinta parte podría ser cero
         return low, high
     margin = max(0.5, abs(low) / 100)
     return low - margin, high + margin

@@ -7,12 +7,12 @@ from pathlib import Path
 from statistics import fmean, harmonic_mean
 from typing import Any
 
-from enlace.durable import read_log, sweep, write_file
+from enlace.durable import sweep, write_file
 from enlace.errors.numerals import decimal, duration, percent, thousands
 from enlace.train.estimate import Estimate
 from enlace.train.plot import Series, line_chart
+from enlace.train.records import Log, read_events
 
-Log = Sequence[dict[str, Any]]
 RECENT_STEPS = 20
 
 
@@ -139,7 +139,7 @@ def _figures(log: Log) -> list[Figure]:
 
 
 def _incidents(run_dir: Path, log: Log) -> list[tuple[str, str]]:
-    events = [(str(e["time"]), f"paso {e['step']}: {e['event']}") for e in read_log(run_dir / "events.jsonl")]
+    events = [(e["time"], f"paso {e['step']}: {e['event']}") for e in read_events(run_dir)]
     skipped = [(f"paso {r['step']}", f"saltado: {r['skipped']}") for r in log if r["skipped"]]
     return events + skipped
 

@@ -23,12 +23,10 @@ from enlace.train.backends import Backend
 from enlace.train.optim import Optimizers, load_state_tensors, state_tensors
 from enlace.train.parallel import part_like, whole
 from enlace.train.processes import Processes
+from enlace.train.records import Natural, first_problem, read_steps
 
 KIND = "checkpoint"
 EMPTY_LOG = Position(bytes=0, sha256=hashlib.sha256().hexdigest())
-Natural = Annotated[int, Field(ge=0, lt=1 << 62)]
-
-
 Word = Annotated[int, Field(ge=0, lt=1 << 32)]
 Words = Annotated[list[Word], Field(min_length=624, max_length=625)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
@@ -157,6 +155,8 @@ def restore(state: TrainingState, checkpoint: Path) -> None:
     state.counters = Counters(**document["counters"])
     # Una rama empieza su propio registro, sin lo que dejara un intento que murió antes de su primer punto de control.
     state.log.rewind(Position(**document["log"]) if state.owns(checkpoint) else EMPTY_LOG)
+    if state.processes.main:
+        read_steps(state.run_dir)  # mejor saber ahora que no sirve que después de entrenar
 
 
 class Scaler(Layer):
@@ -207,18 +207,11 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         raise CorruptDataError(
             "el estado no es el de un punto de control",
             where=str(path),
-            why=_first_problem(error),
+            why=first_problem(error) if isinstance(error, ValidationError) else str(error),
             fix="reanuda con la versión de ENLACE que lo escribió",
         ) from error
     checked: dict[str, Any] = document
     return checked
-
-
-def _first_problem(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    wrong = ".".join(map(str, error.errors()[0]["loc"]))
-    return f"no sirve {wrong}" if wrong else "no es un objeto"
 
 
 def _copy(state: TrainingState, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -16,18 +16,22 @@ import torch
 
 from enlace.config import load_run
 from enlace.data.shards import open_shard_set, write_shard_set
-from enlace.durable import publish, to_json, verify
+from enlace.durable import Json, publish, to_json, verify
 from enlace.durable.canonical import parse_json
 from enlace.durable.log import read_log
 from enlace.durable.manifest import encode_manifest
 from enlace.errors import EnlaceError, render
 from enlace.model.directory import KIND, load_model, model_files
 from enlace.model.weights import read_tensors, tensor_chunks
+from enlace.train.estimate import Estimate, estimate_run
+from enlace.train.records import read_events, read_steps
+from enlace.train.report import _figures, summarize
 from enlace.train.state import Counters, _host_rng, read_state
 from tests.model.shapes import random_model, shape
 
 EXAMPLE = Path(__file__).parents[1] / "config" / "configs"
 Files = dict[str, bytes]
+Line = dict[str, Json]
 
 
 def tensors(folder: Path, data: bytes) -> None:
@@ -51,9 +55,18 @@ def manifest(folder: Path, data: bytes) -> None:
 
 
 def log(folder: Path, data: bytes) -> None:
-    """Un registro cualquiera."""
+    """Un registro cualquiera: si se lee, se puede resumir y dibujar."""
     (folder / "log.jsonl").write_bytes(data)
+    (folder / "events.jsonl").write_bytes(data)
     refused_or(lambda: read_log(folder / "log.jsonl"))
+
+    def report() -> None:
+        steps = read_steps(folder)
+        summarize(steps, seconds=1.0, plan=plan(), best=None)
+        _figures(steps)
+
+    refused_or(report)
+    refused_or(lambda: read_events(folder))
 
 
 def json_text(folder: Path, data: bytes) -> None:
@@ -146,6 +159,13 @@ def signed(body: dict[str, object]) -> bytes:
 
 
 @cache
+def plan() -> Estimate:
+    """El plan de una corrida."""
+    run = load_run(EXAMPLE / "runs" / "smoke-2060.yaml").run
+    return estimate_run(run, peak_flops=None, measured_pass=None)
+
+
+@cache
 def good_model() -> Files:
     """Los ficheros de un modelo que se carga."""
     return {
@@ -168,6 +188,25 @@ def good_shards() -> Files:
             shard_tokens=1000,
         )
         return {file.name: file.read_bytes() for file in path.iterdir() if file.name != "manifest.json"}
+
+
+GOOD_LINES: tuple[Line, ...] = (
+    {
+        "step": 7,
+        "bits_per_byte": 2.5,
+        "validation": 2.25,
+        "learning_rate": 0.001,
+        "grad_norm": "nan",
+        "skipped": None,
+        "timing": {"tokens_per_second": 1234.5},
+    },
+    {"time": "2026-01-01T00:00:00+00:00", "step": 7, "event": "empieza"},
+)
+
+
+def good_log(line: Line) -> bytes:
+    """Un registro con esa línea, repetida."""
+    return (to_json(line) + b"\n") * 3
 
 
 @cache
@@ -197,7 +236,7 @@ def seeds(target: str) -> list[bytes]:
     return {
         "tensors": [weights, weights[8 : 8 + length] + b"\n" + weights[8 + length :]],
         "manifest": [json.dumps(body).encode()],
-        "log": [b'{"step":1,"loss":2.5}\n{"step":2}\n{"st'],
+        "log": [b'{"step":1,"loss":2.5}\n{"step":2}\n{"st', *map(good_log, GOOD_LINES)],
         "json": [b'{"a":[1,-2.5e3,"\\u00f1",null,true],"b":{}}', state_text],
         "yaml": [run, *(path.read_bytes() for path in EXAMPLE.rglob("*.yaml"))],
         "shard": [good_shards()["train-00000.bin"]],

@@ -1,5 +1,6 @@
 """Un punto de control ajeno, con su manifiesto en regla, puede decir cualquier cosa: se rechaza, y nada se cae."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -14,9 +15,10 @@ from enlace.durable import publish
 from enlace.errors import CorruptDataError
 from enlace.model.weights import read_tensors, tensor_chunks
 from enlace.train.checkpoint import list_checkpoints
+from enlace.train.records import read_events, read_steps
 from enlace.train.state import KIND, read_state
 from enlace.train.train import train
-from tests.hostile.targets import good_state
+from tests.hostile.targets import GOOD_LINES, good_log, good_state
 from tests.tiny import tiny_run
 
 WRONG = {
@@ -165,3 +167,46 @@ def test_a_log_that_is_not_the_saved_one_is_refused(copy: tuple[Run, Path]) -> N
     document = json.loads((checkpoint / "state.json").read_bytes())
     forge(checkpoint, "state.json", json.dumps(changed(document, "log.bytes", 10**15)).encode())
     assert "registro" in resumed(run).what
+
+
+def test_a_signed_log_that_cannot_be_reported_is_refused_before_training(copy: tuple[Run, Path]) -> None:
+    run, checkpoint = copy
+    log = b'{"step":1}\n'
+    (checkpoint.parents[1] / "log.jsonl").write_bytes(log)
+    document = json.loads((checkpoint / "state.json").read_bytes())
+    position = {"bytes": len(log), "sha256": hashlib.sha256(log).hexdigest()}
+    forge(checkpoint, "state.json", json.dumps(document | {"log": position}).encode())
+    error = resumed(run)
+    assert error.where.endswith("log.jsonl:1") and "no sirve" in error.why
+    assert len(list_checkpoints(checkpoint.parent)) == 1
+
+
+WRONG_LINES: dict[str, list[Any]] = {
+    "step": [None, "1", 1.5, -1, 1 << 62, True],
+    "bits_per_byte": [None, "x", [], 1e101, True],
+    "validation": ["x", [], -1e101],
+    "learning_rate": [None, "nan", {}],
+    "grad_norm": [None, "x", 1e308],
+    "skipped": [3, []],
+    "timing": [None, [], {}, 3],
+    "timing.tokens_per_second": [0, -1.0, "x", None, 1e308],
+}
+
+
+@pytest.mark.parametrize("key", WRONG_LINES)
+def test_a_step_of_wrong_types_is_corrupt_with_its_line(key: str, tmp_path: Path) -> None:
+    for value in WRONG_LINES[key]:
+        (tmp_path / "log.jsonl").write_bytes(good_log(GOOD_LINES[0]) + good_log(changed(GOOD_LINES[0], key, value)))
+        with pytest.raises(CorruptDataError) as caught:
+            read_steps(tmp_path)
+        assert caught.value.where == f"{tmp_path / 'log.jsonl'}:4" and f"no sirve {key}" in caught.value.why
+
+
+@pytest.mark.parametrize("key", GOOD_LINES[1])
+def test_an_event_of_wrong_types_is_corrupt_with_its_line(key: str, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_bytes(good_log(GOOD_LINES[1]))
+    assert len(read_events(tmp_path)) == 3
+    (tmp_path / "events.jsonl").write_bytes(good_log(changed(GOOD_LINES[1], key, None)))
+    with pytest.raises(CorruptDataError) as caught:
+        read_events(tmp_path)
+    assert caught.value.where == f"{tmp_path / 'events.jsonl'}:1"
