@@ -357,9 +357,11 @@ def test_each_gpu_takes_one_training(server: Server, ready: Clone) -> None:
         ready.remote("run", RUN, "name=una", *FOREVER, "--gpu", "1")
         (training,) = server.trainings()
         assert training.environ()["CUDA_VISIBLE_DEVICES"] == "1"
+        training.suspend()  # dos entrenando sin fin dejarían sin CPU a todo lo demás
         assert "es una, en " in ready.remote("run", RUN, "name=dos", "--gpu", "1", code=6)
         ready.remote("run", RUN, "name=tres", *FOREVER)
         assert "varios en marcha: tres, una" in ready.remote("stop", code=2)
+        training.resume()
         # Dos a la vez mandan una sola señal: con dos, el entrenamiento saldría sin guardar.
         stops = [ready.start("stop", "una") for _ in range(2)]
         messages = [process.communicate(timeout=60) for process in stops]
