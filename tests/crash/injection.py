@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ def _traced(action: Callable[[], object], options: list[str], folder: Path) -> I
 
     child = start_child(lambda: exit_as_a_command(action, output, wait_for_strace))
     os.close(reader)
+    while not output.exists():  # abrirla no es una llamada de la acción: strace no debe verla
+        time.sleep(0.001)
     order = ["strace", "-f", "-y", "-p", str(child), "-o", str(trace), *options]
     with subprocess.Popen(order, stderr=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"}) as strace:
         assert strace.stderr is not None
