@@ -24,10 +24,13 @@ def compile_blocks(model: Transformer, cache: Path) -> None:
     cache: carpeta de lo compilado. Tiene que ser de esta corrida y de este proceso —dos a la vez la estropean— y estar
     fuera de lo que se copia o se comparte, porque contiene código que se ejecuta.
     """
+    if " " in torch.__file__:
+        _warn(f"torch no sabe hacerlo desde una carpeta con espacios: {Path(torch.__file__).parent}")
+        return
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        _warn(error)
+        _warn(str(error))
         return
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
     # Las otras cachés de torch son pickle; sin ellas, volver a empezar tarda un poco más.
@@ -85,15 +88,15 @@ def _or_uncompiled(compiled: Forward, plain: Forward) -> Forward:
         except RuntimeError as error:
             if not _cannot_compile(error):
                 raise
-            _warn(error)
+            _warn(str(error))
             torch.compiler.set_stance("force_eager")
             return plain(*arguments)
 
     return forward
 
 
-def _warn(error: Exception) -> None:
-    warn(f"no se puede compilar y se entrena sin ello, más despacio ({str(error).strip().splitlines()[0]})")
+def _warn(reason: str) -> None:
+    warn(f"no se puede compilar y se entrena sin ello, más despacio ({reason.strip().splitlines()[0]})")
 
 
 def _cannot_compile(error: RuntimeError) -> bool:

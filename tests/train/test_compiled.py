@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from enlace.config import dump
 from enlace.config.schema import Run
 from enlace.durable import read_log, verify
 from enlace.errors import InstallationError
-from enlace.train.compiled import cache_folder, forget
+from enlace.model import Transformer
+from enlace.train.compiled import cache_folder, compile_blocks, forget
 from tests.tiny import tiny_run
 
 # Entrena y dice cuántos grafos compiló y cuántas veces después del lote de prueba.
@@ -66,6 +68,10 @@ def weights(run: Run) -> str:
     return verify(last, "checkpoint").files["model.safetensors"].sha256
 
 
+SPACES = pytest.mark.skipif(" " in torch.__file__, reason="torch no sabe compilar desde una carpeta con espacios")
+
+
+@SPACES
 @pytest.mark.timeout(600)
 def test_compiled_trains_resumes_and_swaps_with_uncompiled(cache: Path, tmp_path: Path) -> None:
     half = {"train__steps": 6, "train__schedule__decay_steps": 0}
@@ -96,6 +102,16 @@ def test_without_a_compiler_it_warns_once_and_trains_uncompiled(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no se puede compilar") == 1
     assert len(losses(run)) == run.train.steps
+
+
+def test_from_a_folder_with_spaces_it_warns_and_trains_uncompiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch, "__file__", "/mi casa/torch/__init__.py")
+    model = Transformer(tiny_run(tmp_path).model)
+    compile_blocks(model, tmp_path / "cache")
+    assert "desde una carpeta con espacios: /mi casa/torch" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()
 
 
 def test_where_the_cache_cannot_be_written_it_warns_once_and_trains_uncompiled(tmp_path: Path) -> None:
