@@ -1,11 +1,12 @@
 """Velocidad y memoria de entrenar en CPU, al lado de transformers y de nosotros mismos sin cada mejora.
 
-    python bench/train_speed.py steps [--model mini]… [--rounds N]   tokens/s, FLOP/s frente al GEMM y memoria máxima
+    python bench/train_speed.py steps [--model mini]… [--threads N]  tokens/s, FLOP/s frente al GEMM y memoria máxima
     python bench/train_speed.py startup                              de la orden al primer paso, en frío y en caliente
     python bench/train_speed.py loader                               lo que da el cargador frente a lo que se consume
 
 Cada sistema es un proceso y dan un paso por turnos: lo que estorbe a uno estorba a todos, así que las razones valen
-aunque la máquina esté ocupada; los absolutos, no. Un paso es ida, vuelta y AdamW fundido sobre las mismas secuencias.
+aunque la máquina esté ocupada; los absolutos, no. Con `--threads 1` se cuenta el tiempo de CPU del proceso y no el de
+reloj, y entonces lo que hagan otros casi no entra. Un paso es ida, vuelta y AdamW fundido sobre las mismas secuencias.
 """
 
 import argparse
@@ -117,10 +118,12 @@ def _transformers(run: Run, ids_BT: Tensor) -> tuple[list[Tensor], Callable[[], 
     return list(model.parameters()), lambda: model(input_ids=inputs, labels=labels, shift_labels=labels).loss
 
 
-def worker(system: str, model: str) -> None:
+def worker(system: str, model: str, threads: int) -> None:
     """Un proceso medido: por cada línea que le llega da un paso y contesta (segundos, memoria máxima en bytes)."""
-    run = compose(model)
-    torch.set_num_threads(available_threads())
+    run = compose(model, f"hardware.threads={threads}")
+    torch.set_num_threads(threads or available_threads())
+    # Con varios hilos, el que espera a otro también gasta CPU.
+    clock = time.process_time if threads == 1 else time.perf_counter
     if system == GEMM:
         for _ in sys.stdin:
             print(json.dumps([measure_cpu_flops(), 0]), flush=True)
@@ -130,9 +133,9 @@ def worker(system: str, model: str) -> None:
     before = _peak_bytes()
     step = build_step(system, run, ids_BT)
     for _ in sys.stdin:
-        start = time.perf_counter()
+        start = clock()
         step()
-        print(json.dumps([time.perf_counter() - start, _peak_bytes() - before]), flush=True)
+        print(json.dumps([clock() - start, _peak_bytes() - before]), flush=True)
 
 
 def _peak_bytes() -> int:
@@ -140,12 +143,12 @@ def _peak_bytes() -> int:
 
 
 @contextlib.contextmanager
-def workers(systems: Sequence[str], model: str) -> Iterator[dict[str, Callable[[], list[float]]]]:
+def workers(systems: Sequence[str], model: str, threads: int) -> Iterator[dict[str, Callable[[], list[float]]]]:
     """Un proceso por sistema, cada uno esperando a que le pidan un paso."""
     with contextlib.ExitStack() as stack:
         asks = {}
         for system in systems:
-            command = [sys.executable, __file__, "worker", system, model]
+            command = [sys.executable, __file__, "worker", system, model, str(threads)]
             process = stack.enter_context(
                 subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             )
@@ -162,10 +165,10 @@ def _ask(process: "subprocess.Popen[str]") -> list[float]:
     return answer
 
 
-def steps(model: str, rounds: int, systems: Sequence[str]) -> dict[str, Any]:
+def steps(model: str, rounds: int, systems: Sequence[str], threads: int) -> dict[str, Any]:
     """Mide los sistemas por turnos; el primer paso de cada uno, que compila o calienta, no cuenta."""
     run = compose(model)
-    with workers([*systems, GEMM], model) as asks:
+    with workers([*systems, GEMM], model, threads) as asks:
         first = {system: asks[system]()[0] for system in systems}
         seconds: dict[str, list[float]] = {system: [] for system in asks}
         peak: dict[str, float] = {}
@@ -273,18 +276,20 @@ def main() -> None:
     measuring.add_argument("--model", action="append", choices=TOKENS)
     measuring.add_argument("--system", action="append", choices=SYSTEMS)
     measuring.add_argument("--rounds", type=int, default=8)
+    measuring.add_argument("--threads", type=int, default=0, help="0: todos")
     measuring.add_argument("--json", action="store_true")
     commands.add_parser("startup", help="de la orden al primer paso")
     commands.add_parser("loader", help="lo que da el cargador")
     child = commands.add_parser("worker")
     child.add_argument("system")
     child.add_argument("model")
+    child.add_argument("threads", type=int)
     options = parser.parse_args()
     if options.command == "worker":
-        worker(options.system, options.model)
+        worker(options.system, options.model, options.threads)
     elif options.command == "steps":
         for model in options.model or TOKENS:
-            result = steps(model, options.rounds, options.system or SYSTEMS)
+            result = steps(model, options.rounds, options.system or SYSTEMS, options.threads)
             print(json.dumps(result, ensure_ascii=False) if options.json else table(result) + "\n", flush=True)
     else:
         print(json.dumps(startup() if options.command == "startup" else loader(), ensure_ascii=False))

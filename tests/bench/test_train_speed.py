@@ -46,7 +46,7 @@ def test_whole_logits_give_the_loss_of_the_chunked_one(bench: ModuleType, tmp_pa
 
 
 def test_processes_answer_in_turn(bench: ModuleType) -> None:
-    with bench.workers([bench.GEMM], "mini") as asks:
+    with bench.workers([bench.GEMM], "mini", 1) as asks:
         assert all(asks[bench.GEMM]()[0] > 1e8 for _ in range(2))
 
 
