@@ -34,6 +34,12 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=checkpoint_step)
 
 
+def size_of(checkpoint: Path) -> int:
+    """Bytes que ocupa un punto de control en el disco."""
+    with reading(checkpoint):
+        return sum(file.stat().st_size for file in checkpoint.iterdir())
+
+
 class CheckpointWriter:
     """Publica puntos de control de uno en uno, en otro hilo si la receta lo pide.
 
@@ -84,9 +90,7 @@ class CheckpointWriter:
     def _require_space(self) -> None:
         """Todos miden lo mismo: si no cabe otro como el último, se dice antes de llenar el disco a los demás."""
         for newest in list_checkpoints(self.folder)[-1:]:
-            with reading(newest):
-                size = sum(file.stat().st_size for file in newest.iterdir())
-            require_space(self.folder, size)
+            require_space(self.folder, size_of(newest))
 
 
 def prune(folder: Path, policy: Checkpoints) -> None:

@@ -26,7 +26,7 @@ from enlace.errors.spanish import speak_spanish
 from enlace.model import Transformer
 from enlace.train.advance import advance, checkpoint_due, measured_validation, unrecoverable
 from enlace.train.backends import Backend, board_named, inspect_device, open_backend
-from enlace.train.checkpoint import CheckpointWriter, list_checkpoints
+from enlace.train.checkpoint import CheckpointWriter, list_checkpoints, size_of
 from enlace.train.compiled import cache_folder, compile_blocks, forget
 from enlace.train.estimate import Estimate, estimate_run, render_estimate
 from enlace.train.finish import finish
@@ -119,7 +119,8 @@ def _train(run: Run, processes: Processes, backend: Backend, resume: str | None)
             finished = or_out_of_memory(run, lambda: _run_steps(state, stop))
             if finished:
                 finish(state, plan)
-                forget(cache_folder(run_dir, processes.rank))
+                if run.hardware.compile:
+                    forget(cache_folder(run_dir, processes.rank))
     return finished
 
 
@@ -234,7 +235,7 @@ def _parents(state: TrainingState) -> dict[str, str]:
 
 def _missing_bytes(plan: Estimate, checkpoints: Path) -> int:
     """Disco que aún hará falta: lo previsto menos lo que ya ocupan los puntos de control de esta corrida."""
-    used = sum(file.stat().st_size for path in list_checkpoints(checkpoints) for file in path.iterdir())
+    used = sum(map(size_of, list_checkpoints(checkpoints)))
     return max(plan.checkpoint_bytes, plan.disk_bytes - used)
 
 

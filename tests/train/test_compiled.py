@@ -16,6 +16,7 @@ from enlace.durable import read_log, verify
 from enlace.errors import InstallationError
 from enlace.model import Transformer
 from enlace.train.compiled import cache_folder, compile_blocks, forget
+from enlace.train.train import train
 from tests.tiny import tiny_run
 
 # Entrena y dice cuántos grafos compiló y cuántas veces después del lote de prueba.
@@ -123,10 +124,21 @@ def test_where_the_cache_cannot_be_written_it_warns_once_and_trains_uncompiled(t
     assert len(losses(run)) == run.train.steps
 
 
-def test_a_user_without_a_folder_is_told_what_to_define(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Un usuario sin carpeta, como el de muchos servicios."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_compiling_a_user_without_a_folder_trains(tmp_path: Path) -> None:
+    assert train(tiny_run(tmp_path, hardware__compile=False))
+
+
+@pytest.mark.usefixtures("homeless")
+def test_a_user_without_a_folder_is_told_what_to_define(tmp_path: Path) -> None:
     with pytest.raises(InstallationError) as caught:
         cache_folder(tmp_path, 0)
     assert "XDG_CACHE_HOME" in caught.value.fix
