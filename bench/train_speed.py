@@ -33,7 +33,9 @@ from enlace.config import find_run, load_run
 from enlace.config.schema import Run
 from enlace.data import open_data, write_shard_set
 from enlace.errors import guard
+from enlace.model import Transformer
 from enlace.model.accounting import flops_per_token
+from enlace.model.directory import hf_config
 from enlace.train.backends import available_threads, measure_cpu_flops, open_backend
 from enlace.train.compiled import cache_folder, compile_blocks
 from enlace.train.step import forward_loss
@@ -99,21 +101,8 @@ def build_loss(system: str, run: Run, ids_BT: Tensor) -> tuple[list[Tensor], Cal
 def _transformers(run: Run, ids_BT: Tensor) -> tuple[list[Tensor], Callable[[], Tensor]]:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    shape = run.model
-    model = Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=shape.vocab_size,
-            hidden_size=shape.d_model,
-            num_hidden_layers=shape.n_layers,
-            num_attention_heads=shape.n_heads,
-            num_key_value_heads=shape.n_kv_heads,
-            head_dim=shape.head_dim,
-            intermediate_size=shape.d_ff,
-            max_position_embeddings=shape.max_sequence_length,
-            tie_word_embeddings=shape.tie_embeddings,
-            use_cache=False,
-        )
-    ).train()
+    shape = hf_config(Transformer(run.model), {})
+    model = Qwen3ForCausalLM(Qwen3Config(**{**shape, "use_cache": False})).train()
     inputs, labels = ids_BT[:, :-1], ids_BT[:, 1:].contiguous()
     return list(model.parameters()), lambda: model(input_ids=inputs, labels=labels, shift_labels=labels).loss
 

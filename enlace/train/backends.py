@@ -174,7 +174,6 @@ def inspect_device(kind: str, index: int = 0) -> Device:
             why=f"torch ve {torch.cuda.device_count()}",
             fix=f"lanza torchrun con --nproc-per-node {torch.cuda.device_count()}",
         )
-    torch.cuda.set_device(index)
     properties = torch.cuda.get_device_properties(index)
     return Device(
         properties.name,
@@ -270,7 +269,10 @@ def open_backend(hardware: Hardware, *, seed: int, local_rank: int = 0, local_co
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
     peak = _peak_flops(hardware, device)
-    placed = torch.device(hardware.device) if device.capability is None else torch.device(hardware.device, local_rank)
+    placed = torch.device(hardware.device)
+    if device.capability is not None:
+        placed = torch.device(hardware.device, local_rank)
+        torch.cuda.set_device(placed)
     return Backend(hardware, placed, device, peak, _peak_resident())
 
 

@@ -16,10 +16,9 @@ from enlace.tokenizer import ByteTokenizer
 from enlace.train.checkpoint import checkpoint_path
 from enlace.train.compiled import uncompiled
 from enlace.train.estimate import Estimate
-from enlace.train.parallel import whole
 from enlace.train.records import read_steps
 from enlace.train.report import Results, bits, summarize, write_report
-from enlace.train.state import KIND, TrainingState
+from enlace.train.state import KIND, TrainingState, copy_whole
 
 Facts = list[tuple[str, str]]
 
@@ -31,7 +30,7 @@ def finish(state: TrainingState, plan: Estimate) -> None:
     reúnen todos los procesos y el principal hace el resto.
     """
     model = _whole_model(state)
-    if not state.processes.main:
+    if model is None:
         return
     log = read_steps(state.run_dir)
     results = summarize(log, seconds=state.counters.seconds, plan=plan, best=state.counters.best)
@@ -43,13 +42,16 @@ def finish(state: TrainingState, plan: Estimate) -> None:
     say(_summary(state.run_dir, results, sample))
 
 
-def _whole_model(state: TrainingState) -> Transformer:
+def _whole_model(state: TrainingState) -> Transformer | None:
+    """El modelo entero en el proceso principal; None en los demás."""
     if state.processes.count == 1 or state.run.hardware.parallel != "shard":
-        return state.model
-    weights = {name: whole(tensor.detach()) for name, tensor in state.model.state_dict().items()}
-    model = Transformer(state.run.model, attention=state.run.hardware.attention).to(state.backend.device)
+        return state.model if state.processes.main else None
+    weights = copy_whole(state, state.model.state_dict())
+    if not state.processes.main:
+        return None
+    model = Transformer(state.run.model, attention=state.run.hardware.attention)
     model.load_state_dict(weights)
-    return model
+    return model.to(state.backend.device)
 
 
 def _publish_model(state: TrainingState, model: Transformer, card: str) -> None:

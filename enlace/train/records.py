@@ -53,9 +53,9 @@ def read_events(run_dir: Path) -> Log:
     return _read(run_dir / "events.jsonl", Event)
 
 
-def first_problem(error: ValidationError) -> str:
-    """La primera clave que no sirve, para un mensaje."""
-    wrong = ".".join(map(str, error.errors()[0]["loc"]))
+def first_problem(error: ValidationError, *group: str) -> str:
+    """La primera clave que no sirve, para un mensaje. group: de dónde cuelga lo que se ha contrastado."""
+    wrong = ".".join(map(str, (*group, *error.errors()[0]["loc"])))
     return f"no sirve {wrong}" if wrong else "no es un objeto"
 
 

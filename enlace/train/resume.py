@@ -13,6 +13,7 @@ from enlace.durable.space import writing
 from enlace.errors import ConfigError, CorruptDataError, EnlaceError, NotFoundError, Problem, UsageError, warn
 from enlace.errors.numerals import percent
 from enlace.train.checkpoint import PREFIX, checkpoint_step, list_checkpoints
+from enlace.train.records import first_problem
 from enlace.train.schedule import learning_rate_factor
 from enlace.train.state import KIND, TrainingState, read_state
 
@@ -140,7 +141,7 @@ def _saved_recipe(saved: Mapping[str, Any], checkpoint: Path) -> Train:
         raise CorruptDataError(
             "la receta guardada no es válida",
             where=str(checkpoint / "state.json"),
-            why=f"no sirve train.{'.'.join(map(str, error.errors()[0]['loc']))}",
+            why=first_problem(error, "train"),
             fix="reanuda desde otro punto de control",
         ) from error
 

@@ -125,9 +125,9 @@ def capture(state: TrainingState, validation: float | None) -> dict[str, Content
     }
     names = list(state.model.named_parameters())
     return {
-        "model.safetensors": tensor_chunks(_copy(state, state.model.state_dict())),
-        "optimizer.safetensors": tensor_chunks(_copy(state, state_tensors(state.optimizers, names))),
-        "rng.safetensors": tensor_chunks(_copy(state, state.backend.rng_tensors())),
+        "model.safetensors": tensor_chunks(copy_whole(state, state.model.state_dict())),
+        "optimizer.safetensors": tensor_chunks(copy_whole(state, state_tensors(state.optimizers, names))),
+        "rng.safetensors": tensor_chunks(copy_whole(state, state.backend.rng_tensors())),
         "state.json": to_json(document),
     }
 
@@ -214,7 +214,8 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     return checked
 
 
-def _copy(state: TrainingState, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def copy_whole(state: TrainingState, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copias enteras en la CPU del proceso principal; los demás solo ayudan a reunirlas y se quedan sin nada."""
     copies = {}
     for name, tensor in tensors.items():
         full = whole(tensor.detach())

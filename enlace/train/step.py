@@ -41,11 +41,10 @@ def optimizer_step(state: TrainingState) -> StepResult:
 
     Entre varios procesos, cada uno lee sus filas seguidas del mismo lote global.
     """
-    train, counters, processes = state.run.train, state.counters, state.processes
+    train, counters = state.run.train, state.counters
     factor = learning_rate_factor(train.schedule, counters.step, train.steps)
     scale_learning_rates(state.optimizers, factor)
-    rows = train.batch_size // processes.count
-    first = counters.samples + processes.rank * rows
+    first, rows = _own_rows(state)
     loss, z_loss = accumulate_gradients(state, state.data.train.batch(first, rows, train.sequence_length, train.seed))
     scale = state.scaler.get_scale()
     for optimizer in state.optimizers:
@@ -91,8 +90,14 @@ def _seed_dropout(state: TrainingState, row: int) -> None:
     """La máscara de una pasada depende solo de qué secuencias lee, no del proceso que las lee."""
     train = state.run.train
     if train.dropout:
-        first = state.counters.samples + state.processes.rank * train.batch_size // state.processes.count + row
-        torch.manual_seed(derive(train.seed, f"dropout:{first}"))
+        first, _ = _own_rows(state)
+        torch.manual_seed(derive(train.seed, f"dropout:{first + row}"))
+
+
+def _own_rows(state: TrainingState) -> tuple[int, int]:
+    """(la primera secuencia del orden global que lee este proceso en este paso, cuántas lee)."""
+    rows = state.run.train.batch_size // state.processes.count
+    return state.counters.samples + state.processes.rank * rows, rows
 
 
 def _reason_to_skip(loss: float, norm: float, scale: float, *, scaled: bool) -> str | None:
