@@ -125,8 +125,8 @@ def test_where_the_cache_cannot_be_written_it_warns_once_and_trains_uncompiled(t
 
 
 @pytest.fixture
-def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Un usuario sin carpeta, como el de muchos servicios."""
+def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Un usuario sin carpeta, como el de muchos servicios. tmp_path va antes: también mira de quién es."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)
