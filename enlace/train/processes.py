@@ -6,11 +6,12 @@ haga falta, así que dos máquinas no necesitan compartir disco.
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -131,6 +132,20 @@ def require_even_split(run: Run, processes: Processes) -> None:
         return
     message = f"{run.train.batch_size} secuencias no se reparten por igual entre {processes.count} procesos."
     raise ConfigError([Problem("torchrun", "train.batch_size", message, "Usa un número de procesos que lo divida.")])
+
+
+def leave(code: int) -> NoReturn:
+    """Acaba este proceso con ese código; si lo lanzó torchrun, sin desmontar el intérprete.
+
+    Las cachés de FSDP2 retienen el grupo y, con él, los hilos de gloo: si uno suelta su último tensor mientras Python se
+    desmonta, torch aborta el proceso y torchrun da por fallida una corrida que terminó bien.
+    """
+    if not any(name in os.environ for name in VARIABLES):
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # quien leía se pudo ir ya
+            stream.flush()
+    os._exit(code)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ El orden: comprobar placa, memoria y disco · abrir datos · reanudar si toca ·
 
 import argparse
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
@@ -34,7 +33,7 @@ from enlace.train.objective import Objective
 from enlace.train.optim import Optimizers, build_optimizers
 from enlace.train.parallel import replicate, shard
 from enlace.train.preflight import dry_batch, or_out_of_memory, require_memory
-from enlace.train.processes import ALONE, Processes, joined, launched, require_even_split
+from enlace.train.processes import ALONE, Processes, joined, launched, leave, require_even_split
 from enlace.train.progress import ProgressDisplay
 from enlace.train.resume import check_compatible, find_checkpoint, require_same_run
 from enlace.train.signals import StopRequest, stop_request
@@ -269,4 +268,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
