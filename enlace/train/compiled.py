@@ -32,12 +32,15 @@ def compile_blocks(model: Transformer, cache: Path) -> None:
     except OSError as error:
         _warn(str(error))
         return
+    from torch._inductor import config  # tarda más de un segundo, y solo hace falta aquí
+
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
+    # Por atributos y no por variables de entorno: al pedir determinismo torch ya las ha leído.
     # Las otras cachés de torch son pickle; sin ellas, volver a empezar tarda un poco más.
-    os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
+    config.fx_graph_cache = False
     torch._functorch.config.enable_autograd_cache = False
-    # Lo que esta CPU sabe hacer ya lo dice ella: probarlo construyendo un programa por juego cuesta 6 s al empezar.
-    os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+    # Lo que esta CPU sabe hacer ya lo dice ella: construir un programa para probar cada juego cuesta segundos.
+    config.cpp.vec_isa_ok = True
     # Lo de ir hacia atrás, a la vez que lo de ir hacia delante: si no se puede, que se sepa ya.
     torch._functorch.config.force_non_lazy_backward_lowering = True
     for block in model.model.layers:

@@ -137,8 +137,8 @@ def require_even_split(run: Run, processes: Processes) -> None:
 def leave(code: int) -> NoReturn:
     """Acaba este proceso con ese código; si lo lanzó torchrun, sin desmontar el intérprete.
 
-    Las cachés de FSDP2 retienen el grupo y, con él, los hilos de gloo: si uno suelta su último tensor mientras Python se
-    desmonta, torch aborta el proceso y torchrun da por fallida una corrida que terminó bien.
+    Las cachés de FSDP2 retienen el grupo y, con él, los hilos de gloo: si uno suelta su último tensor mientras Python
+    se desmonta, torch aborta el proceso y torchrun da por fallida una corrida que terminó bien.
     """
     if not any(name in os.environ for name in VARIABLES):
         sys.exit(code)

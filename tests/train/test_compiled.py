@@ -94,6 +94,10 @@ def test_compiled_trains_resumes_and_swaps_with_uncompiled(cache: Path, tmp_path
     assert "hardware.compile: true → false" in done.stderr
     assert losses(mixed) == pytest.approx(losses(whole), abs=1e-4)
 
+    kept = [path for path in cache.rglob("*") if path.is_file()]
+    assert {path.suffix for path in kept} == {".cpp", ".so", ".py", ".lock"}, "hay una caché de más"
+    assert not any(path.read_bytes().startswith(b"\x80") for path in kept), "hay pickle"
+
 
 def test_without_a_compiler_it_warns_once_and_trains_uncompiled(tmp_path: Path) -> None:
     run, path = write(tmp_path, name="sin-compilador")
