@@ -30,6 +30,15 @@ def flops_per_token(config: schema.Model, sequence_length: int) -> int:
     return 6 * n_matmul_parameters(config) + attention
 
 
+def orthogonalization_flops(config: schema.Model, ns_steps: int) -> int:
+    """FLOP que Muon gasta por paso en ortogonalizar las matrices de los bloques.
+
+    Cada pasada de Newton–Schulz sobre M×N (M ≤ N) son tres productos: 4·M²·N + 2·M³.
+    """
+    per_pass = sum(4 * min(shape) ** 2 * max(shape) + 2 * min(shape) ** 3 for shape in _block_shapes(config))
+    return config.n_layers * ns_steps * per_pass
+
+
 def cache_bytes(config: schema.Model, tokens: int, bytes_per_value: int) -> int:
     """Bytes de la caché de claves y valores de `tokens` tokens."""
     return 2 * config.n_layers * config.n_kv_heads * config.head_dim * tokens * bytes_per_value
@@ -61,8 +70,13 @@ def _embedding(config: schema.Model) -> int:
 
 
 def _block_matrices(config: schema.Model) -> int:
-    attention = 2 * config.d_model * (config.n_heads + config.n_kv_heads) * config.head_dim
-    return attention + 3 * config.d_model * config.d_ff
+    return sum(rows * columns for rows, columns in _block_shapes(config))
+
+
+def _block_shapes(config: schema.Model) -> list[tuple[int, int]]:
+    """Consultas y salida, claves y valores, y las tres del SwiGLU; da igual si traspuestas."""
+    queries, keys = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
+    return [(config.d_model, width) for width in (queries, queries, keys, keys, *3 * (config.d_ff,))]
 
 
 def _block_values_bytes(config: schema.Model, width: int) -> int:

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from enlace.config import find_run, load_run
 from enlace.config.schema import Run
 from enlace.model import Transformer
 from enlace.train.estimate import estimate_run, render_estimate
+from enlace.train.muon import orthogonalize_all
 from enlace.train.optim import build_optimizers, state_tensors
 from enlace.train.train import estimate_only
 from tests.tiny import tiny_run
@@ -41,6 +43,16 @@ def test_muon_weighs_what_its_state_weighs(tmp_path: Path) -> None:
     assert plan.memory.optimizer == sum(tensor.nbytes for tensor in state.values() if tensor.ndim)
 
 
+def test_muon_takes_its_time_too(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path, train__optimizer__muon={"momentum": 0.95, "ns_steps": 5})
+    plan = estimate_run(run, peak_flops=None, measured_pass=0.5)
+    matrices = [torch.zeros(shape) for shape in 2 * [(32, 32), (16, 32), (16, 32), (32, 32), *3 * [(64, 32)]]]
+    with FlopCounterMode(display=False) as counter:
+        orthogonalize_all(matrices, 5, torch.float32)
+    passes = 0.5 * run.accumulation() * run.train.steps
+    assert plan.seconds == pytest.approx(passes * (1 + counter.get_total_flops() * run.train.steps / plan.flops))
+
+
 def test_several_processes_share_the_passes_and_if_sharded_the_memory(tmp_path: Path) -> None:
     run = tiny_run(tmp_path, hardware__micro_batch_tokens=32, hardware__parallel="shard")
     alone = estimate_run(run, peak_flops=None, measured_pass=0.5)
@@ -64,7 +76,7 @@ def test_time_comes_from_measured_passes_when_there_are(tmp_path: Path) -> None:
 
 
 def test_time_of_an_absent_board_comes_from_its_peak_and_says_so() -> None:
-    run = shipped("pretrain-5090")
+    run = load_run(find_run("pretrain-5090"), ["train.optimizer.muon=null"]).run
     plan = estimate_only(run)
     expected = plan.flops / (209.5e12 * run.hardware.expected_mfu)
     assert plan.seconds == pytest.approx(expected, rel=1e-3)
