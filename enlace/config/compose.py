@@ -31,7 +31,7 @@ class Composer:
     def run(self, path: Path, overrides: Sequence[str]) -> Node:
         """Árbol de una corrida; sus capas se buscan junto a su carpeta `runs` o, si no está en una, en `configs/`."""
         folder = path.parent if path.parent.name == RUNS else Path("configs") / RUNS
-        command = self._command(overrides)
+        command = self.command(overrides)
         files = self._chain(path, folder, (), Run.model_fields)
         # Sin nombre explícito vale el del fichero; el de una corrida base no se hereda.
         tree = Node({"name": Node(path.stem, Origin(str(path)))}, Origin(str(path), 1))
@@ -112,7 +112,7 @@ class Composer:
         self.incomplete.update(affected)
         return None
 
-    def _command(self, overrides: Sequence[str]) -> Node:
+    def command(self, overrides: Sequence[str]) -> Node:
         """Los argumentos `clave=valor`, como un solo árbol."""
         tree = Node({}, Origin("línea de órdenes"))
         for text in overrides:

@@ -6,11 +6,13 @@ from functools import cached_property
 from pathlib import Path
 
 from enlace.config.compose import RUNS, Composer
-from enlace.config.schema import LAYERS, Run
-from enlace.config.tree import Node, Origin, printable, problem
+from enlace.config.schema import LAYERS, Agent, Run
+from enlace.config.tree import Node, Origin, merge, printable, problem
 from enlace.config.validate import suggest, validate
 from enlace.config.yaml12 import is_file
 from enlace.errors import ConfigError, NotFoundError, Problem
+
+AGENT = "agent"
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,29 @@ def find_run(name_or_path: str) -> Path:
 
     NotFoundError: no existe; con los nombres parecidos.
     """
+    return _find(RUNS, name_or_path, "la corrida")
+
+
+def load_agent(name_or_path: str, overrides: Sequence[str] = ()) -> Agent:
+    """La configuración del agente de una casa, por el nombre de su fichero en `configs/agent/` o por su ruta.
+
+    overrides: argumentos `clave=valor`. No lee ningún secreto. NotFoundError: no existe; ConfigError: con todos los
+    problemas.
+    """
+    agent, problems = _agent(_find(AGENT, name_or_path, "la casa"), overrides)
+    if agent is None:
+        raise ConfigError(problems)
+    return agent
+
+
+def _find(folder: str, name_or_path: str, what: str) -> Path:
     path = Path(name_or_path)
     if len(path.parts) < 2 and path.suffix != ".yaml":
-        path = Path("configs") / RUNS / f"{name_or_path}.yaml"
+        path = Path("configs") / folder / f"{name_or_path}.yaml"
     if not is_file(path):
-        known = [file.stem for file in (Path("configs") / RUNS).glob("*.yaml")]
+        known = [file.stem for file in (Path("configs") / folder).glob("*.yaml")]
         hint = suggest(printable(path.stem), known) or "lanza la orden desde la raíz del repositorio"
-        raise NotFoundError(f"no existe la corrida {printable(name_or_path)}", where=printable(str(path)), fix=hint)
+        raise NotFoundError(f"no existe {what} {printable(name_or_path)}", where=printable(str(path)), fix=hint)
     return path
 
 
@@ -79,13 +97,25 @@ def _run(path: Path, overrides: Sequence[str]) -> tuple[LoadedRun | None, list[P
     return (LoadedRun(run, tree) if run and not problems else None), problems
 
 
+def _agent(path: Path, overrides: Sequence[str]) -> tuple[Agent | None, list[Problem]]:
+    composer = Composer()
+    tree = merge(composer.layer(AGENT, path), composer.command(overrides))
+    if AGENT in composer.incomplete:  # falta un fichero: de lo demás no se sabe
+        return None, composer.problems
+    agent, problems = validate(Agent, tree)
+    problems = composer.problems + problems
+    return (None if problems else agent), problems
+
+
 def _check(file: Path, configs_dir: Path) -> list[Problem]:
     folder, name = file.parent, file.parent.name
-    if folder.parent != configs_dir or file.suffix == ".yml" or name not in (*LAYERS, RUNS):
-        hint = f"Va en {', '.join(f'{layer}/' for layer in LAYERS)} o {RUNS}/, con extensión .yaml."
+    if folder.parent != configs_dir or file.suffix == ".yml" or name not in (*LAYERS, RUNS, AGENT):
+        hint = f"Va en {', '.join(f'{layer}/' for layer in (*LAYERS, AGENT))} o {RUNS}/, con extensión .yaml."
         return [problem(Origin(str(file)), "", "fichero fuera de sitio", hint)]
     if name == RUNS:
         return _run(file, ())[1]
+    if name == AGENT:
+        return _agent(file, ())[1]
     composer = Composer()
     tree = composer.layer(name, file)
     _, problems = validate(LAYERS[name], tree, (name,), composer.incomplete)

@@ -1,5 +1,19 @@
 """Qué claves hay, de qué tipo, con qué límites."""
 
+from enlace.config.schema.agent import (
+    Agent,
+    Backend,
+    BackendName,
+    Cache,
+    Cooldown,
+    Page,
+    Region,
+    Role,
+    SafeSearch,
+    Search,
+    TimeRange,
+    Web,
+)
 from enlace.config.schema.data import Data, Source
 from enlace.config.schema.hardware import Attention, DType, Hardware
 from enlace.config.schema.model import Model
@@ -8,18 +22,30 @@ from enlace.config.schema.train import Anomalies, Checkpoints, Evaluation, Optim
 
 __all__ = [
     "LAYERS",
+    "Agent",
     "Anomalies",
     "Attention",
+    "Backend",
+    "BackendName",
+    "Cache",
     "Checkpoints",
+    "Cooldown",
     "DType",
     "Data",
     "Evaluation",
     "Hardware",
     "Model",
     "Optimizer",
+    "Page",
+    "Region",
+    "Role",
     "Run",
+    "SafeSearch",
     "Sample",
     "Schedule",
+    "Search",
     "Source",
+    "TimeRange",
     "Train",
+    "Web",
 ]
