@@ -28,11 +28,17 @@ def read_secrets() -> Secrets:
 
 
 def require(name: str) -> SecretStr:
-    """La credencial `name` (un campo de Secrets). ConfigError: falta; dice qué variable es y dónde se pone."""
-    value = getattr(read_secrets(), name)
-    if isinstance(value, SecretStr):
-        return value
+    """La credencial `name`, un campo de Secrets. ConfigError: falta o no vale; dice qué variable es y dónde se pone."""
     variable = name.upper()
-    problem = Problem(ENV_FILE, variable, "no está ni en el fichero .env ni en el entorno")
-    fix = f"escribe {variable}=… en el fichero .env (el modelo es .env.example)"
-    raise ConfigError([problem], what=f"falta la credencial {variable}", fix=fix)
+    value = getattr(read_secrets(), name)
+    text = value.get_secret_value().strip() if isinstance(value, SecretStr) else ""
+    if not text:
+        problem = Problem(ENV_FILE, variable, "no está ni en el fichero .env ni en el entorno")
+        fix = f"escribe {variable}=… en el fichero .env (el modelo es .env.example)"
+        what = f"falta la credencial {variable}, que se escribe en el fichero .env o en el entorno"
+        raise ConfigError([problem], what=what, fix=fix)
+    # Va en una cabecera: con un salto de línea dentro, el resto sería otra cabecera.
+    if not (text.isascii() and text.isprintable()):
+        problem = Problem(ENV_FILE, variable, "lleva caracteres que una credencial no puede llevar")
+        raise ConfigError([problem], what=f"la credencial {variable} no vale", fix=f"copia otra vez {variable} en .env")
+    return SecretStr(text)

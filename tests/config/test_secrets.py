@@ -34,14 +34,21 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     assert require("brave_api_key").get_secret_value() == "del-entorno"
 
 
-@pytest.mark.parametrize("content", [None, b"", b"BRAVE_API_KEY=\n", b"OTRA=1\n"])
+@pytest.mark.parametrize("content", [None, b"", b"BRAVE_API_KEY=\n", b"BRAVE_API_KEY='  '\n", b"OTRA=1\n"])
 def test_a_missing_secret_says_which_and_where_to_put_it(content: bytes | None) -> None:
     if content is not None:
         write_env(content)
     with pytest.raises(ConfigError) as caught:
         require("brave_api_key")
-    assert caught.value.what == "falta la credencial BRAVE_API_KEY"
+    assert caught.value.what == "falta la credencial BRAVE_API_KEY, que se escribe en el fichero .env o en el entorno"
     assert caught.value.fix == "escribe BRAVE_API_KEY=… en el fichero .env (el modelo es .env.example)"
+
+
+def test_a_secret_that_would_break_a_header_is_refused_without_showing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", f"{CANARY}\r\nX-Otra: 1")
+    with pytest.raises(ConfigError) as caught:
+        require("brave_api_key")
+    assert CANARY not in render(caught.value)
 
 
 def test_an_unreadable_file_fails_without_showing_it() -> None:

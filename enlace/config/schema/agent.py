@@ -21,7 +21,7 @@ class Backend(Layer):
     backend: BackendName
     seconds_between_requests: float = Field(ge=0, description="Para toda la casa, contando desde que acaba cada una.")
     monthly_requests: PositiveInt | None = Field(None, description="Tope al mes, para los servicios que cobran.")
-    url: str | None = Field(None, description="Solo searxng: dónde está el tuyo.")
+    url: str | None = Field(None, description="searxng: dónde está el tuyo. En los demás, otra dirección que la suya.")
     honours_safe_search: bool | None = Field(
         None, description="Solo searxng: true si todos los motores que usa el tuyo respetan la búsqueda segura."
     )
@@ -40,12 +40,14 @@ class Backend(Layer):
         return url.rstrip("/")
 
     @model_validator(mode="after")
-    def _searxng_says_where_it_is(self) -> Self:
-        own = {"url": self.url, "honours_safe_search": self.honours_safe_search}
-        for key, value in own.items():
-            if (value is None) == (self.backend == "searxng"):
-                rule = f"falta «{key}», que searxng necesita" if value is None else "solo vale con searxng"
-                raise BrokenRule(rule, "backend" if value is None else key)
+    def _searxng_says_where_it_is_and_what_it_honours(self) -> Self:
+        is_own = self.backend == "searxng"
+        if is_own and self.url is None:
+            raise BrokenRule("falta «url», que searxng necesita", "backend")
+        if is_own and self.honours_safe_search is None:
+            raise BrokenRule("falta «honours_safe_search», que searxng necesita", "backend")
+        if not is_own and self.honours_safe_search is not None:
+            raise BrokenRule("solo vale con searxng", "honours_safe_search")
         return self
 
 
