@@ -131,7 +131,7 @@ funciona en CPU: ENLACE_TORCH=cuda scripts/setup.sh"
 }
 
 install_enlace() {
-    local size=40
+    local size=65
     case ,$extras, in *,dev,*) size=$((size + 70)) ;; esac
     case ,$extras, in *,tensorboard,*) size=$((size + 15)) ;; esac
     say "ENLACE y sus dependencias${extras:+ (con $extras)}: descarga unos $size MB si no están ya"
@@ -139,7 +139,8 @@ install_enlace() {
         fail_download "ENLACE" "comprueba la red y repite: scripts/setup.sh"
 }
 
-wanted=()
+# El agente va siempre: sus paquetes son un extra para que quien solo entrena pueda instalar a mano lo justo.
+wanted=(agent)
 for argument in "$@"; do
     case $argument in
     --dev) wanted+=(dev) ;;
