@@ -8,11 +8,13 @@ from io import TextIOWrapper
 import click
 
 from enlace import __version__
+from enlace.cli.agent import agent
 from enlace.cli.command import Group
 from enlace.cli.completion import completion
 from enlace.cli.config import config
 from enlace.cli.doctor import doctor
 from enlace.cli.generate import generate
+from enlace.cli.search import search
 from enlace.cli.train import train
 from enlace.errors import Cancelled, UsageError, guard
 from enlace.errors.spanish import speak_spanish
@@ -37,7 +39,7 @@ def app() -> None:
     """
 
 
-for _command in (doctor, config, train, generate, completion):
+for _command in (doctor, config, train, generate, search, agent, completion):
     app.add_command(_command)
 
 

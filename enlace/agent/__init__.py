@@ -1,0 +1,1 @@
+"""El agente: lo que hace de verdad por una casa, con qué herramientas y con qué permiso."""

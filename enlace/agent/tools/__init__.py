@@ -1,0 +1,1 @@
+"""Las herramientas que el agente puede usar, una por fichero o por carpeta."""
