@@ -46,8 +46,6 @@ AD_LINK = block("Yerba barata", "https://duckduckgo.com/y.js?ad_domain=tienda.ex
 AD_INSIDE = block("Yerba gratis", wrapped("https://duckduckgo.com/y.js?ad_domain=tienda.example"), "Oferta")
 NOTHING = '<div class="result results_links result--no-result"><div class="no-results">No  results.</div></div>'
 ZERO_CLICK = '<div class="zci"><div id="zero_click_abstract">Your IP address is 192.0.2.1 in Aquí</div></div>'
-    '<div class="zci"><div id="zero_click_abstract">Your IP address is 192.0.2.1 in <a href="/">Aquí</a></div></div>'
-)
 CHALLENGE = """<!DOCTYPE html><html><head><title>DuckDuckGo</title></head><body>
 <form id="challenge-form" action="//duckduckgo.com/anomaly.js?sv=html" method="POST">
 <div class="anomaly-modal__title">Unfortunately, bots use DuckDuckGo too.</div></form></body></html>"""

@@ -35,7 +35,7 @@ REGIONS: Mapping[Region, str] = MappingProxyType(
 SAFE_SEARCH: Mapping[SafeSearch, str] = MappingProxyType({"strict": "1", "moderate": "-1", "off": "-2"})
 TIME_RANGES: Mapping[TimeRange, str] = MappingProxyType({"day": "d", "week": "w", "month": "m", "year": "y"})
 
-_BANG = re.compile(r"(?<!\S)(!\S*|\S*!)(?!\S)")
+_BANG = re.compile(r"(?<!\S)(!\S*|[^\s¡]\S*!)(?!\S)")
 # Solo en atributos: en el texto puede aparecer porque es lo que se buscaba.
 _CHALLENGE = re.compile(r"anomaly|challenge-form|anomalyDetectionBlock", re.IGNORECASE)
 _ADS = "result--ad"
