@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from enlace.errors.hierarchy import Cancelled, EnlaceError
+from enlace.errors.hierarchy import Cancelled, EnlaceError, InstallationError
 
 _CONTINUATION = "\n       "
 _LONGEST_LINE = 1000
@@ -105,6 +105,10 @@ def _report(error: EnlaceError, debug: bool) -> int:
 
 
 def _unexpected(error: Exception) -> EnlaceError:
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("enlace"):
+        return InstallationError(
+            f"falta el paquete {error.name}", why="no está instalado en este entorno", fix="scripts/setup.sh"
+        )
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return EnlaceError(

@@ -10,6 +10,8 @@ from enlace.store.database import Database
 
 # Mientras otro pregunta no se sabe cuánto tardará: se vuelve a mirar cada poco.
 _POLL_SECONDS = 0.05
+# Quien llama mira el reloj y luego espera la base: hasta aquí es esa espera; más allá, que el reloj ha vuelto atrás.
+_CLOCK_SLACK = 60.0
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ class SearchState:
                 "SELECT holder, lease_until, next_at, interval FROM search_turn WHERE service = ?", (service,)
             ).fetchone()
             holder, lease_until, next_at, interval = row or (None, now, now, 0.0)
-            # Si el reloj ha vuelto atrás, nada puede tardar más de lo que tardaría empezando ahora.
-            lease_until, next_at = min(lease_until, now + lease_seconds), min(next_at, now + interval)
+            lease_until = _sane(lease_until, now, lease_seconds)
+            next_at = _sane(next_at, now, interval)
             in_flight = holder is not None and lease_until > now
             wait = _POLL_SECONDS if in_flight else max(0.0, next_at - now)
             if wait == 0.0:
@@ -143,3 +145,8 @@ class SearchState:
                 "SELECT until, outcome, reason, strikes FROM search_pause WHERE service = ?", (service,)
             ).fetchone()
         return None if row is None else Pause(*row)
+
+
+def _sane(moment: float, now: float, longest: float) -> float:
+    """Ese momento o, si el reloj ha vuelto atrás, el que sería empezando ahora."""
+    return now + longest if moment > now + longest + _CLOCK_SLACK else moment

@@ -1,5 +1,6 @@
 """Cuatro líneas por error, un código de salida por clase y nunca una traza sin pedirla."""
 
+import importlib
 import re
 import signal
 import subprocess
@@ -110,6 +111,14 @@ def test_a_defect_of_ours_is_told_as_such_and_its_traceback_only_with_debug(caps
     assert f"{Path(__file__).name}:" in plain and "Traceback" not in plain
     assert guard(raising(ZeroDivisionError("entre cero")), debug=True) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_package_that_is_missing_says_how_to_install_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def needs() -> None:
+        importlib.import_module("paquete_que_no_esta")
+
+    assert guard(needs) == 3
+    assert "falta el paquete paquete_que_no_esta" in (said := capsys.readouterr().err) and "scripts/setup.sh" in said
 
 
 def test_a_config_error_carries_every_problem() -> None:

@@ -1,5 +1,6 @@
 """La única puerta a internet: un cliente HTTP que mira a qué dirección va antes de conectarse."""
 
+from enlace.agent.web.body import parse_html
 from enlace.agent.web.client import Resolve, WebClient, WebResponse, system_resolve
 from enlace.agent.web.errors import ForbiddenAddressError, NetworkError, TlsError, TooBigError, WebError
 
@@ -12,5 +13,6 @@ __all__ = [
     "WebClient",
     "WebError",
     "WebResponse",
+    "parse_html",
     "system_resolve",
 ]

@@ -1,9 +1,12 @@
-"""El cuerpo de una respuesta: con tope de bytes, también al descomprimir, y su texto."""
+"""El cuerpo de una respuesta: con tope de bytes, también al descomprimir, su texto y su HTML."""
 
 import codecs
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+
+from lxml import html
+from lxml.etree import LxmlError
 
 from enlace.agent.web.errors import NetworkError, TooBigError
 
@@ -45,6 +48,16 @@ def decode(body: bytes, headers: Mapping[str, str]) -> str:
         except (LookupError, ValueError):
             continue
     return body.decode("cp1252", "replace")
+
+
+def parse_html(text: str) -> html.HtmlElement | None:
+    """El HTML de un texto, aunque esté roto, sin comentarios; None si no hay nada. No pide nada a la red."""
+    parser = html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        # Sin nulos, que lxml no admite; y en bytes, porque rechaza un texto que declara su codificación.
+        return html.document_fromstring(text.replace("\0", "").encode("utf-8", "replace"), parser=parser)
+    except (LxmlError, ValueError):
+        return None
 
 
 def _gather(chunks: Iterable[bytes], host: str, limit: int) -> bytes:

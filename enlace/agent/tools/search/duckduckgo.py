@@ -8,12 +8,11 @@ from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 
 from lxml import html
-from lxml.etree import LxmlError
 
 from enlace.agent.tools.search.outcome import Outcome, Reply, Request
 from enlace.agent.tools.search.query import shorten
 from enlace.agent.tools.search.results import results_from, retry_after, unknown_format, unreachable
-from enlace.agent.web import WebClient, WebError, WebResponse
+from enlace.agent.web import WebClient, WebError, WebResponse, parse_html
 from enlace.config.schema import Region, SafeSearch, TimeRange
 
 ENDPOINT = "https://html.duckduckgo.com/html/"
@@ -91,7 +90,7 @@ def parse(status: int, headers: Mapping[str, str], text: str) -> Reply:
     """
     if status in (403, 418, 429) or status >= 500:
         return _refused(status, headers)
-    page = _tree(text)
+    page = parse_html(text)
     if page is None:
         return unknown_format(f"la página llega vacía o no es HTML (estado {status})")
     results = results_from((*_html_results(page), *_lite_results(page)))
@@ -126,18 +125,6 @@ def _refused(status: int, headers: Mapping[str, str]) -> Reply:
     if status in (403, 418):
         return Reply(Outcome.BLOCKED, reason=f"se niega a contestar (estado {status})")
     return Reply(Outcome.NETWORK, reason=f"el servicio está averiado (estado {status})")
-
-
-def _tree(text: str) -> html.HtmlElement | None:
-    try:
-        # Sin nulos, que lxml no admite; y en bytes, porque rechaza un texto que declara su codificación.
-        return html.document_fromstring(text.replace("\0", "").encode("utf-8", "replace"), parser=_parser())
-    except (LxmlError, ValueError):
-        return None
-
-
-def _parser() -> html.HTMLParser:
-    return html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
 
 
 def _html_results(page: html.HtmlElement) -> Iterator[Found]:
