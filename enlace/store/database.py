@@ -121,6 +121,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _explain(error, path) from error
+    except UnicodeDecodeError as error:  # el propio mensaje de SQLite cita bytes que no son texto
+        raise _damaged(path, "hay texto que no es UTF-8") from error
 
 
 def _explain(error: sqlite3.Error, path: Path) -> EnlaceError:
@@ -134,7 +136,8 @@ def _explain(error: sqlite3.Error, path: Path) -> EnlaceError:
         return ResourceError(
             "no hay sitio para la base de datos del hogar", where=where, why=why, fix="libera espacio y repite"
         )
-    if isinstance(error, sqlite3.OperationalError) and code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # Sin código es el módulo de Python, que no ha podido leer como texto lo que decía serlo.
+    if isinstance(error, sqlite3.OperationalError) and code not in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return EnlaceError(
             "no se puede usar la base de datos del hogar", where=where, why=why, fix="mira los permisos y el disco"
         )
