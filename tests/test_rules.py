@@ -32,6 +32,9 @@ WRITING_CALLS = {
 }
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib"}
 PROCESS_CALLS = {"os.system", "os.popen", "os.execv", "os.execvp", "os.spawnv", "pty.spawn"}
+# `socket` no: quien solo mira el nombre de la máquina puede importarlo.
+NETWORK_MODULES = {"ssl", "httpx2", "httpcore2", "http", "requests", "ftplib", "smtplib", "aiohttp"}
+NETWORK_CALLS = {"socket.socket", "socket.create_connection", "urllib.request.urlopen", "urlopen", "fetch_url"}
 MAX_FILE_LINES = 600
 MAX_LOOP_LINES = 300
 MAX_FUNCTION_LINES = 60
@@ -101,6 +104,16 @@ def _opens_to_write(call: ast.Call, name: str) -> bool:
     return any(not isinstance(mode, ast.Constant) or set("wax+") & set(str(mode.value)) for mode in given)
 
 
+def speaks_sql(source: str) -> list[int]:
+    return [1 for name in imports(ast.parse(source)) if name in {"sqlite3", "apsw"}]
+
+
+def opens_connections(source: str) -> list[int]:
+    tree = ast.parse(source)
+    found = [1 for name in imports(tree) if name in NETWORK_MODULES]
+    return found + [call.lineno for call in calls(tree) if dotted(call.func) in NETWORK_CALLS]
+
+
 def starts_processes(source: str) -> list[int]:
     tree = ast.parse(source)
     found = [1 for name in imports(tree) if name in {"subprocess", "pty"}]
@@ -134,9 +147,24 @@ def test_only_the_command_line_starts_processes() -> None:
     assert offenders(starts_processes, "cli") == []
 
 
+def test_only_the_store_speaks_sql() -> None:
+    assert offenders(speaks_sql, "store") == []
+
+
+def test_only_the_guarded_client_opens_connections() -> None:
+    doors = [name_of(path) for path in MODULES if name_of(path).startswith("agent/web/")]
+    assert doors
+    assert offenders(opens_connections, *doors) == []
+
+
 @pytest.mark.parametrize(
     ("rule", "source"),
     [
+        (speaks_sql, "import sqlite3"),
+        (speaks_sql, "from sqlite3 import connect"),
+        (opens_connections, "import httpx2"),
+        (opens_connections, "from urllib.request import urlopen\nurlopen('http://x')"),
+        (opens_connections, "import socket\nsocket.create_connection(('x', 80))"),
         (mentions_boards, "device = 'cuda:0'"),
         (mentions_boards, "# compilado para sm_75"),
         (lambda source: runs_unsafe_code(source, "config"), "import pickle"),
@@ -238,7 +266,7 @@ def test_imports_respect_the_floors() -> None:
 @pytest.mark.parametrize(
     ("room", "code", "report"),
     [
-        ("agent", "import torch", "enlace.agent is not allowed to import torch"),
+        ("agent/planted", "import torch", "enlace.agent.planted -> torch"),
         ("snapshots", "import enlace.train.schedule", "enlace.snapshots is not allowed to import enlace.train"),
         ("zoo", "", "- enlace.zoo"),
         ("config/planted", "import enlace.durable", "enlace.config.planted -> enlace.durable"),

@@ -25,7 +25,11 @@ class Untrusted:
 
 def untrusted(text: str) -> Untrusted:
     """Limpia un texto ajeno: NFC, sin caracteres invisibles ni de control, y con los espacios seguidos en uno."""
-    visible = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-    plain = "".join(char if char == "\n" or char.isprintable() else " " for char in visible)
-    lines = (_SPACES.sub(" ", line).strip() for line in plain.split("\n"))
+    visible = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
+    lines = (_SPACES.sub(" ", _printable(line)).strip() for line in visible.split("\n"))
     return Untrusted(_BLANK_LINES.sub("\n\n", "\n".join(lines)).strip())
+
+
+def _printable(line: str) -> str:
+    # Casi todas lo son ya, y mirarlas letra a letra es lo más lento de leer una página.
+    return line if line.isprintable() else "".join(char if char.isprintable() else " " for char in line)
