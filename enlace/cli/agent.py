@@ -32,9 +32,9 @@ def agent() -> None:
 @_JSON
 @click.option("--live", is_flag=True, help="Hace una petición de verdad a cada buscador.")
 def check(house: str, changes: tuple[str, ...], as_json: bool, live: bool) -> None:
-    """Comprueba que se puede buscar, y dice qué ha quedado fuera y por qué.
+    """Comprueba que se puede buscar.
 
-    Con --live sale con 1 si no contesta ninguno.
+    Dice qué ha quedado fuera y por qué. Con --live sale con 1 si no contesta ninguno.
     """
     from enlace.agent.tools.search.outcome import ANSWERED
 
@@ -49,7 +49,10 @@ def check(house: str, changes: tuple[str, ...], as_json: bool, live: bool) -> No
 @_CHANGES
 @_JSON
 def status(house: str, changes: tuple[str, ...], as_json: bool) -> None:
-    """Dice cómo está cada buscador: en la cadena, descansando o fuera, y cuánto se ha usado."""
+    """Dice cómo está cada buscador.
+
+    En la cadena, descansando o fuera, y cuánto se ha usado.
+    """
     _show(_status(house, changes, live=False), as_json)
 
 

@@ -109,7 +109,7 @@ class WebClient:
         except httpcore2.TimeoutException as error:
             raise NetworkError(f"{url.host} no contesta a tiempo", where=url.host, timeout=True) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
-            raise _explain(url.host, error) from error
+            raise _explain(url, error) from error
 
     def _exchange(
         self, pool: httpcore2.ConnectionPool, method: str, url: httpx2.URL, headers: Mapping[str, str], content: bytes
@@ -208,7 +208,8 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     return context
 
 
-def _explain(host: str, error: Exception) -> WebError:
+def _explain(url: httpx2.URL, error: Exception) -> WebError:
+    host = url.host
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             return TlsError(host, cause)
@@ -218,7 +219,7 @@ def _explain(host: str, error: Exception) -> WebError:
         # Lo que está mal en lo que se manda no se cita: podría ser una clave.
         why = str(error) if isinstance(error, httpcore2.RemoteProtocolError) else ""
         return NetworkError(f"no se entiende lo que contesta {host}, o llega cortado", where=host, why=why)
-    return NetworkError(f"no se llega a {host}", where=host, why=str(error))
+    return NetworkError(f"no se llega a {url.netloc.decode('ascii')}", where=host, why=str(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

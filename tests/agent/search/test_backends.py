@@ -1,7 +1,10 @@
 """Los buscadores: qué piden exactamente y qué final sale de cada respuesta, llegue lo que llegue."""
 
+import gzip
 import json
+import time
 from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
 from typing import get_args
 
 import pytest
@@ -17,7 +20,7 @@ from enlace.agent.web import WebClient
 from enlace.config.schema import Region, SafeSearch, TimeRange
 from enlace.errors import UsageError
 from tests.agent.search import pages
-from tests.agent.server import Sent, Server, serving, web_config
+from tests.agent.server import Received, Route, Sent, Server, serving, web_config
 
 CANARY = "canario-5b27"
 Parse = Callable[[int, Mapping[str, str], str], Reply]
@@ -198,8 +201,8 @@ def client(server: Server) -> WebClient:
     return WebClient(web_config(), allowed_origins=[server.origin])
 
 
-def backends(server: Server) -> dict[str, SearchBackend]:
-    web = client(server)
+def backends(server: Server, web: WebClient | None = None) -> dict[str, SearchBackend]:
+    web = web or client(server)
     return {
         "duckduckgo": duckduckgo.DuckDuckGo(web, f"{server.origin}/html/"),
         "duckduckgo-lite": duckduckgo.DuckDuckGoLite(web, f"{server.origin}/lite/"),
@@ -291,6 +294,34 @@ def test_who_cannot_be_reached_is_an_outcome_not_an_error() -> None:
         assert (reply.outcome, bool(reply.reason)) == (Outcome.NETWORK, True)
 
 
+def slow(_request: Received, _handler: object) -> None:
+    time.sleep(1.0)
+
+
+def dropped(_request: Received, handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.shutdown(2)
+
+
+@pytest.mark.parametrize("name", ["duckduckgo", "duckduckgo-lite", "brave", "searxng"])
+@pytest.mark.parametrize(
+    ("route", "outcomes"),
+    [
+        (slow, ["red"]),
+        (dropped, ["red"]),
+        (Sent(gzip.compress(bytes(50_000_000)), headers={"Content-Encoding": "gzip"}), ["red"]),
+        (Sent(b"<html>", headers={"Content-Length": "9999"}), ["red"]),
+        (Sent(b"<html>ma\xf1ana", headers={"Content-Type": "text/html; charset=latin-1"}), ["formato_desconocido"]),
+        (Sent(status=302, headers={"Location": "http://192.168.1.1/"}), ["red", "formato_desconocido"]),
+        (Sent(b"\x00\xff\xfe"), ["formato_desconocido"]),
+    ],
+)
+def test_whatever_goes_wrong_on_the_way_is_an_outcome(name: str, route: Route, outcomes: list[str]) -> None:
+    with serving({"*": route}) as server:
+        web = WebClient(web_config(timeout_seconds=0.3), allowed_origins=[server.origin])
+        reply = backends(server, web)[name].search(request())
+    assert reply.outcome.value in outcomes and reply.reason
+
+
 def test_the_key_is_seen_nowhere() -> None:
     with serving({"*": Sent(f"clave {CANARY}".encode(), status=401)}) as server:
         backend = backends(server)["brave"]
@@ -299,10 +330,17 @@ def test_the_key_is_seen_nowhere() -> None:
     assert CANARY not in f"{backend!r} {backend} {reply!r}"
 
 
-@pytest.mark.parametrize("text", ["!g mate", "mate !w", "mate g!", "!ducky", "¡hola! !a!"])
-def test_no_word_is_a_shortcut_for_duckduckgo(text: str) -> None:
-    loose = [word for word in duckduckgo.form(request(text))["q"].split() if '"' not in word and word != "¡hola!"]
-    assert not any(word.startswith("!") or word.endswith("!") for word in loose)
+@pytest.mark.parametrize("word", ["!g", "g!", "!ducky", "!!w", "\\mate", ":en", "<9"])
+def test_no_word_is_an_order_for_the_service(word: str) -> None:
+    text = f"mate {word} dulce"
+    sent = {duckduckgo.form(request(text))["q"], searxng.params(request(text))["q"]}
+    assert f'mate "{word}" dulce' in sent
+    special_for_duck = word[0] in "!\\" or word[-1] == "!"
+    assert (text in sent) == (not special_for_duck or word[0] not in "!:<")
+
+
+def test_spanish_exclamations_are_not_orders() -> None:
+    assert duckduckgo.form(request("¡vamos! equipo"))["q"] == "¡vamos! equipo"
 
 
 def test_long_searches_are_cut_to_what_each_service_takes() -> None:

@@ -11,6 +11,7 @@ from enlace.agent.tools.search.chain import Chain, Link
 from enlace.agent.tools.search.outcome import Outcome, Reply, Request, Result
 from enlace.agent.untrusted import untrusted
 from enlace.config import load_agent
+from enlace.config.schema import Backend
 from enlace.errors import UsageError
 from enlace.store import open_household
 
@@ -47,6 +48,13 @@ class Scripted:
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
+def configured(name: str, interval: float, monthly: int | None) -> Backend:
+    """La configuración de un eslabón; el nombre, el que haga falta en la prueba."""
+    return Backend.model_construct(
+        role="fallback", backend=name, seconds_between_requests=interval, monthly_requests=monthly
+    )
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -60,10 +68,10 @@ def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
     def build(
         *backends: Scripted, interval: float = 0.0, monthly: int | None = None, lite: Scripted | None = None
     ) -> Chain:
-        links = [Link(backend, backend.name, interval, monthly) for backend in backends]
+        links = [Link(backend, configured(backend.name, interval, monthly)) for backend in backends]
         if lite:
             after = frozenset({Outcome.UNKNOWN_FORMAT, Outcome.NETWORK})
-            links.insert(1, Link(lite, backends[0].name, interval, monthly, only_after=after))
+            links.insert(1, Link(lite, links[0].config, only_after=after))
         chain = Chain(tuple(links), (), load_agent("casa"), open_household(tmp_path), clock=clock, sleep=clock.sleep)
         opened.append(chain)
         return chain
@@ -134,10 +142,15 @@ def test_a_success_forgives_the_blocks(make, clock: Clock) -> None:  # type: ign
     assert status.paused_until == pytest.approx(clock.now + 15 * 60)
 
 
-@pytest.mark.parametrize(("asked", "seconds"), [(7.0, 7), (None, 180), (1e12, 31 * 86400), (-5.0, 0)])
-def test_a_limit_rests_what_the_service_asks(make, clock: Clock, asked: float | None, seconds: float) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    ("asked", "monthly", "seconds"),
+    [(7.0, None, 7), (None, None, 180), (1e12, None, 180 * 60), (1e12, 99, 31 * 86400), (-5.0, None, 0)],
+)
+def test_a_limit_rests_what_the_service_asks_within_reason(  # type: ignore[no-untyped-def]
+    make, clock: Clock, asked: float | None, monthly: int | None, seconds: float
+) -> None:
     limited = Scripted("uno", [Reply(Outcome.LIMIT, reason="demasiadas", retry_after=asked), OK])
-    chain = make(limited)
+    chain = make(limited, monthly=monthly)
     assert chain.search("a").outcome is Outcome.LIMIT
     clock.now += seconds - 1
     if seconds:

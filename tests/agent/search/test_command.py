@@ -62,6 +62,14 @@ def test_search_shows_the_results_and_who_gave_them(run: Run) -> None:
     assert "https://www.sitio0.example/" in done.stdout and "duckduckgo · ok" in done.stdout
     # Sin clave, Brave queda fuera y se dice una sola vez.
     assert done.stderr.count("aviso:") == 1 and "BRAVE_API_KEY" in done.stderr
+    assert "fuera de la cadena" not in done.stdout
+
+
+def test_verbose_shows_every_attempt_and_what_was_left_out(run: Run) -> None:
+    with serving({**GOOD, "/html/": Sent(b"nueva")}) as server:
+        done = run("search", "mate", "--verbose", server=server)
+    assert "duckduckgo · formato_desconocido" in done.stdout and "duckduckgo-lite · ok" in done.stdout
+    assert "✗ brave: fuera de la cadena: falta la credencial BRAVE_API_KEY" in done.stdout
 
 
 def test_the_module_form_does_the_same(run: Run) -> None:
@@ -126,9 +134,9 @@ def test_check_and_status_show_what_is_left_out_and_why(run: Run) -> None:
     for order in ("check", "status"):
         done = run("agent", order)
         assert done.returncode == 0
-        assert "✓ duckduckgo: en la cadena" in done.stdout
+        assert "✓ duckduckgo (principal): en la cadena" in done.stdout
         assert "✗ brave: fuera de la cadena: falta la credencial BRAVE_API_KEY" in done.stdout
-        assert "✓ searxng: en la cadena" in done.stdout
+        assert "✓ searxng (suplente): en la cadena" in done.stdout
 
 
 def test_status_shows_who_rests_and_what_was_spent(run: Run) -> None:
@@ -137,7 +145,7 @@ def test_status_shows_who_rests_and_what_was_spent(run: Run) -> None:
         run("search", "mate", server=server, BRAVE_API_KEY=CANARY)
         done = run("agent", "status", server=server, BRAVE_API_KEY=CANARY)
         found = json.loads(run("agent", "status", "--json", server=server, BRAVE_API_KEY=CANARY).stdout)
-    assert "duckduckgo: descansa hasta el" in done.stdout and "este mes, 1 de 5 peticiones" in done.stdout
+    assert "duckduckgo (principal): descansa hasta el" in done.stdout and "este mes, 1 de 5 peticiones" in done.stdout
     duck, paid, _ = found["chain"]
     assert duck["paused_until"] and "robot" in duck["reason"] and (paid["spent"], paid["monthly_requests"]) == (1, 5)
 

@@ -45,7 +45,7 @@ def build_backend(config: schema.Agent, *, home: Path | None = None) -> Chain:
         raise ConfigError([Problem("search.chain", "", reasons)], what="no queda ningún buscador en la cadena")
     chain = Chain(tuple(links), tuple(dropped), config, open_household(home or home_directory()))
     if dropped:
-        warnings.warn(f"la búsqueda funciona, pero fuera de la cadena queda {reasons}", DegradedChain, stacklevel=2)
+        warnings.warn(f"fuera de la cadena de búsqueda: {reasons}", DegradedChain, stacklevel=2)
     return chain
 
 
@@ -62,20 +62,18 @@ def _duckduckgo(link: schema.Backend, client: WebClient) -> tuple[Link, ...]:
     html, lite = DuckDuckGo(client), DuckDuckGoLite(client)
     if link.url is not None:
         html, lite = DuckDuckGo(client, f"{link.url}/html/"), DuckDuckGoLite(client, f"{link.url}/lite/")
-    interval, limit = link.seconds_between_requests, link.monthly_requests
-    spare = Link(lite, link.backend, interval, limit, only_after=_LITE_AFTER)
-    return Link(html, link.backend, interval, limit), spare
+    return Link(html, link), Link(lite, link, only_after=_LITE_AFTER)
 
 
 def _brave(link: schema.Backend, client: WebClient) -> tuple[Link, ...]:
     key = require("brave_api_key")
     backend = Brave(client, key) if link.url is None else Brave(client, key, f"{link.url}/res/v1/web/search")
-    return (Link(backend, link.backend, link.seconds_between_requests, link.monthly_requests),)
+    return (Link(backend, link),)
 
 
 def _searxng(link: schema.Backend, client: WebClient) -> tuple[Link, ...]:
     backend = SearxNG(client, link.url or "")
-    return (Link(backend, link.backend, link.seconds_between_requests, link.monthly_requests),)
+    return (Link(backend, link),)
 
 
 _BUILDERS: Mapping[str, Build] = MappingProxyType({"duckduckgo": _duckduckgo, "brave": _brave, "searxng": _searxng})

@@ -16,8 +16,8 @@ from enlace.agent.tools.search.query import clean_query
 from enlace.config import schema
 from enlace.store import Database, Pause, SearchState
 
-# Lo que un servicio puede pedir que se espere, como mucho: su cuenta mensual.
-_LONGEST_WAIT = 31 * 86400.0
+# Lo que un servicio que cuenta por meses puede pedir que se espere.
+_MONTH_SECONDS = 31 * 86400.0
 # Si un proceso muere a media petición, su turno caduca este rato después de que la petición tuviera que acabar.
 _LEASE_MARGIN = 5.0
 _LONGEST_NAP = 0.5
@@ -26,17 +26,16 @@ _ANSWER = TypeAdapter(Answer)
 
 @dataclass(frozen=True)
 class Link:
-    """Un eslabón.
-
-    service: de quién son el turno, la pausa y el presupuesto. interval: segundos entre peticiones. only_after: finales
-    del intento anterior tras los que se prueba; None, siempre.
-    """
+    """Un eslabón. only_after: finales del intento anterior tras los que se prueba; None, siempre."""
 
     backend: SearchBackend
-    service: str
-    interval: float
-    monthly_requests: int | None
+    config: schema.Backend
     only_after: frozenset[Outcome] | None = None
+
+    @property
+    def service(self) -> str:
+        """De quién son el turno, el descanso y el cupo."""
+        return self.config.backend
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,7 @@ class LinkStatus:
     """Cómo está un buscador. paused_until: en segundos desde 1970; spent: peticiones de este mes."""
 
     backend: str
+    role: schema.Role
     paused_until: float | None
     reason: str
     spent: int
@@ -123,10 +123,11 @@ class Chain:
         pause = self._state.pause_of(link.service, self._clock())
         spent = self._state.spent(link.service, self._month())
         reason = pause.reason if pause else ""
-        if link.monthly_requests is not None and spent >= link.monthly_requests:
-            reason = reason or _budget_spent(link.monthly_requests)
+        limit = link.config.monthly_requests
+        if limit is not None and spent >= limit:
+            reason = reason or _budget_spent(limit)
         until = pause.until if pause else None
-        return LinkStatus(link.backend.name, until, reason, spent, link.monthly_requests)
+        return LinkStatus(link.backend.name, link.config.role, until, reason, spent, limit)
 
     def _refusal(self, link: Link) -> Reply | None:
         pause = self._state.pause_of(link.service, self._clock())
@@ -140,7 +141,7 @@ class Chain:
             # Mientras se esperaba, otro proceso ha podido llevarse un bloqueo o el último cupo del mes.
             return self._refusal(link) or self._over_budget(link) or self._ask(link, request)
         finally:
-            self._state.end_turn(link.service, token, self._clock(), link.interval)
+            self._state.end_turn(link.service, token, self._clock(), link.config.seconds_between_requests)
 
     def _wait_turn(self, link: Link, start: float) -> str | None:
         """Con qué devolver el turno cuando llegue, o None si no merece la pena esperar más."""
@@ -153,7 +154,7 @@ class Chain:
         return turn.token
 
     def _over_budget(self, link: Link) -> Reply | None:
-        limit = link.monthly_requests
+        limit = link.config.monthly_requests
         if limit is None or self._state.spend(link.service, self._month(), limit):
             return None
         return Reply(Outcome.LIMIT, reason=_budget_spent(limit))
@@ -169,7 +170,9 @@ class Chain:
             self._state.pause(service, Pause(now + 60 * minutes, reply.outcome, reply.reason, strikes))
         elif reply.outcome is Outcome.LIMIT:
             seconds = cooldown.limited_seconds if reply.retry_after is None else reply.retry_after
-            until = now + min(max(seconds, 0.0), _LONGEST_WAIT)
+            # Que nadie apague un buscador de la casa pidiendo que se espere un año.
+            longest = 60.0 * cooldown.blocked_minutes[-1] if link.config.monthly_requests is None else _MONTH_SECONDS
+            until = now + min(max(seconds, 0.0), longest)
             self._state.pause(service, Pause(until, reply.outcome, reply.reason, self._state.strikes(service)))
         return replace(reply, results=reply.results[: request.max_results])
 

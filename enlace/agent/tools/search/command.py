@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from enlace.agent.tools.search.build import DegradedChain, build_backend
-from enlace.agent.tools.search.chain import Chain
+from enlace.agent.tools.search.chain import Chain, Dropped
 from enlace.agent.tools.search.outcome import ANSWERED, Answer, Attempt, Outcome, Result
 from enlace.config import load_agent, schema
 from enlace.errors import EnlaceError, warn
@@ -46,7 +46,7 @@ def search(
         dropped = [{"backend": each.backend, "reason": each.reason} for each in chain.dropped]
         print(json.dumps({**answer_json(answer), "dropped": dropped}, ensure_ascii=False, indent=2))
     elif answer.outcome in ANSWERED:
-        _print_answer(answer, verbose)
+        _print_answer(answer, chain.dropped if verbose else (), verbose)
     if answer.outcome not in ANSWERED:
         raise EnlaceError(
             "no ha contestado ningún buscador", where="enlace search", why=attempt_lines(answer.attempts), fix=GUIDE
@@ -79,6 +79,11 @@ def attempt_lines(attempts: Iterable[Attempt]) -> str:
     return "\n".join(_attempt_line(attempt) for attempt in attempts)
 
 
+def dropped_line(dropped: Dropped) -> str:
+    """Una línea por suplente que ha quedado fuera."""
+    return f"✗ {dropped.backend}: fuera de la cadena: {dropped.reason}"
+
+
 def _attempt_line(attempt: Attempt) -> str:
     reason = f": {attempt.reason}" if attempt.reason else ""
     return f"{attempt.backend} · {attempt.outcome} · {thousands(attempt.milliseconds)} ms{reason}"
@@ -94,7 +99,7 @@ def _result_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _print_answer(answer: Answer, verbose: bool) -> None:
+def _print_answer(answer: Answer, dropped: Iterable[Dropped], verbose: bool) -> None:
     # Sin interpretar marcas ni colores: lo que se escribe es de internet.
     console = Console(highlight=False, markup=False, emoji=False)
     for result in answer.results:
@@ -105,9 +110,7 @@ def _print_answer(answer: Answer, verbose: bool) -> None:
         console.print()
     if answer.outcome is Outcome.NO_RESULTS:
         console.print(f"Nada sobre «{answer.query}».")
-    console.print(Text(_attempt_lines_or_last(answer, verbose), style="dim"))
-
-
-def _attempt_lines_or_last(answer: Answer, verbose: bool) -> str:
-    shown = answer.attempts if verbose else answer.attempts[-1:]
-    return attempt_lines(shown) + (" (respuesta guardada)" if answer.cached else "")
+    shown = attempt_lines(answer.attempts if verbose else answer.attempts[-1:])
+    console.print(Text(shown + (" (respuesta guardada)" if answer.cached else ""), style="dim"))
+    for each in dropped:
+        console.print(Text(dropped_line(each), style="dim"))

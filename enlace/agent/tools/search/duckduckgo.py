@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from lxml import html
 
 from enlace.agent.tools.search.outcome import Outcome, Reply, Request
-from enlace.agent.tools.search.query import shorten
+from enlace.agent.tools.search.query import quote_words, shorten
 from enlace.agent.tools.search.results import results_from, retry_after, unknown_format, unreachable
 from enlace.agent.web import WebClient, WebError, WebResponse, parse_html
 from enlace.config.schema import Region, SafeSearch, TimeRange
@@ -34,7 +34,8 @@ REGIONS: Mapping[Region, str] = MappingProxyType(
 SAFE_SEARCH: Mapping[SafeSearch, str] = MappingProxyType({"strict": "1", "moderate": "-1", "off": "-2"})
 TIME_RANGES: Mapping[TimeRange, str] = MappingProxyType({"day": "d", "week": "w", "month": "m", "year": "y"})
 
-_BANG = re.compile(r"(?<!\S)(!\S*|[^\s¡]\S*!)(?!\S)")
+# «!w mate» y «mate w!» llevan a otra página, y «\\mate», al primer resultado.
+_SHORTCUT = re.compile(r"[!\\].*|[^¡].*!")
 # Solo en atributos: en el texto puede aparecer porque es lo que se buscaba.
 _CHALLENGE = re.compile(r"anomaly|challenge-form|anomalyDetectionBlock", re.IGNORECASE)
 _ADS = "result--ad"
@@ -74,13 +75,9 @@ class DuckDuckGoLite:
 def form(request: Request) -> dict[str, str]:
     """Los campos de la petición. La búsqueda segura va siempre escrita."""
     safe = SAFE_SEARCH[request.safe_search]
-    fields = {"q": quote_bangs(request.text), "b": "", "kl": REGIONS[request.region], "kp": safe}
+    text = shorten(quote_words(request.text, _SHORTCUT), characters=LONGEST_QUERY)
+    fields = {"q": text, "b": "", "kl": REGIONS[request.region], "kp": safe}
     return {**fields, "df": TIME_RANGES[request.time_range]} if request.time_range else fields
-
-
-def quote_bangs(text: str) -> str:
-    """Las palabras con «!» entre comillas: sueltas son atajos que llevan a otra página."""
-    return shorten(_BANG.sub(r'"\1"', text), characters=LONGEST_QUERY)
 
 
 def parse(status: int, headers: Mapping[str, str], text: str) -> Reply:

@@ -1,5 +1,7 @@
 """Lo que se busca, limpio antes de salir de casa."""
 
+import re
+
 from enlace.agent.untrusted import untrusted
 from enlace.errors import UsageError
 
@@ -10,6 +12,11 @@ def clean_query(text: str) -> str:
     if not words:
         raise UsageError("no hay nada que buscar", where="enlace search", fix='escribe algo: enlace search "clima"')
     return " ".join(words)
+
+
+def quote_words(text: str, special: re.Pattern[str]) -> str:
+    """Entre comillas las palabras que un servicio tomaría por órdenes."""
+    return " ".join(f'"{word}"' if special.fullmatch(word) else word for word in text.split(" "))
 
 
 def shorten(text: str, *, characters: int, words: int | None = None) -> str:

@@ -1,11 +1,14 @@
 """Un SearXNG propio, sin clave."""
 
+import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from enlace.agent.tools.search.documents import objects, read_object, text_of
 from enlace.agent.tools.search.outcome import Outcome, Reply, Request
+from enlace.agent.tools.search.query import quote_words
 from enlace.agent.tools.search.results import results_from, retry_after, unknown_format, unreachable
 from enlace.agent.untrusted import untrusted
 from enlace.agent.web import WebClient, WebError
@@ -31,6 +34,8 @@ TIME_RANGES: Mapping[TimeRange, str] = MappingProxyType(
 )
 _NO_JSON = "no da JSON: en los ajustes de tu SearXNG, search.formats: [html, json]"
 _ENGINES_NAMED = 5
+# «!motor», «!!atajo», «:idioma» y «<segundos» cambian la petición, también la búsqueda segura de la casa.
+_ORDER = re.compile(r"[!:<].*")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class SearxNG:
 def params(request: Request) -> dict[str, str]:
     """Los parámetros de la petición. La búsqueda segura va siempre escrita."""
     fields = {
-        "q": request.text,
+        "q": quote_words(request.text, _ORDER),
         "format": "json",
         "language": REGIONS[request.region],
         "safesearch": SAFE_SEARCH[request.safe_search],
@@ -70,7 +75,7 @@ def parse(status: int, headers: Mapping[str, str], text: str) -> Reply:
     if status == 403:
         return unknown_format(f"{_NO_JSON} (estado 403)")
     if status == 429:
-        wait = retry_after(headers.get("retry-after", ""), 0.0)
+        wait = retry_after(headers.get("retry-after", ""), time.time())
         return Reply(Outcome.LIMIT, reason="tu SearXNG limita las peticiones (estado 429)", retry_after=wait)
     if status >= 500:
         return Reply(Outcome.NETWORK, reason=f"tu SearXNG está averiado (estado {status})")

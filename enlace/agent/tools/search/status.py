@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from enlace.agent.tools.search.chain import Chain, Dropped, LinkStatus
-from enlace.agent.tools.search.command import attempt_json, attempt_lines
+from enlace.agent.tools.search.command import attempt_json, attempt_lines, dropped_line
 from enlace.agent.tools.search.outcome import Attempt, Request
 from enlace.errors.numerals import thousands
 
@@ -32,7 +32,7 @@ class SearchStatus:
     def render(self) -> str:
         """Una línea por buscador, y debajo las respuestas de verdad si las hay."""
         lines = [_link_line(link) for link in self.links]
-        lines += [f"✗ {each.backend}: fuera de la cadena: {each.reason}" for each in self.dropped]
+        lines += [dropped_line(each) for each in self.dropped]
         if self.live:
             lines += ["", "preguntando de verdad:", attempt_lines(self.live)]
         return "\n".join(lines)
@@ -58,4 +58,5 @@ def _link_line(link: LinkStatus) -> str:
     mark = "⏸" if link.reason else "✓"
     limit = "" if link.monthly_requests is None else f" de {thousands(link.monthly_requests)}"
     spent = f"; este mes, {thousands(link.spent)}{limit} peticiones" if link.monthly_requests is not None else ""
-    return f"{mark} {link.backend}: {state}{spent}"
+    role = "principal" if link.role == "primary" else "suplente"
+    return f"{mark} {link.backend} ({role}): {state}{spent}"
