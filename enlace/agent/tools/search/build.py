@@ -43,10 +43,9 @@ def build_backend(config: schema.Agent, *, home: Path | None = None) -> Chain:
     reasons = "; ".join(f"{each.backend} ({each.reason})" for each in dropped)
     if not links:
         raise ConfigError([Problem("search.chain", "", reasons)], what="no queda ningún buscador en la cadena")
-    chain = Chain(tuple(links), tuple(dropped), config, open_household(home or home_directory()))
     if dropped:
         warnings.warn(f"fuera de la cadena de búsqueda: {reasons}", DegradedChain, stacklevel=2)
-    return chain
+    return Chain(tuple(links), tuple(dropped), config, open_household(home or home_directory()))
 
 
 def _link(link: schema.Backend, config: schema.Agent) -> tuple[Link, ...]:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
@@ -82,7 +81,7 @@ class Chain:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._database.close()
 
     def search(self, text: str, *, time_range: schema.TimeRange | None = None) -> Answer:
