@@ -6,9 +6,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from enlace.cli.search import TIME_RANGES
+from enlace.config.schema import TimeRange
 from tests.agent.search import pages
 from tests.agent.server import Route, Sent, Server, serving
 
@@ -191,6 +194,10 @@ def test_results_cannot_paint_the_terminal(run: Run) -> None:
         done = run("search", "mate", server=server)
     assert done.returncode == 0 and "[bold]negrita[/bold]" in done.stdout
     assert not any(char in done.stdout for char in "\x1b\x07\x9b\u202e")
+
+
+def test_the_times_on_offer_are_those_of_the_configuration() -> None:
+    assert get_args(TimeRange) == TIME_RANGES
 
 
 def test_searching_never_imports_torch(run: Run) -> None:
