@@ -131,7 +131,7 @@ funciona en CPU: ENLACE_TORCH=cuda scripts/setup.sh"
 }
 
 install_enlace() {
-    local size=65
+    local size=135
     case ,$extras, in *,dev,*) size=$((size + 70)) ;; esac
     case ,$extras, in *,tensorboard,*) size=$((size + 15)) ;; esac
     say "ENLACE y sus dependencias${extras:+ (con $extras)}: descarga unos $size MB si no están ya"
@@ -139,8 +139,8 @@ install_enlace() {
         fail_download "ENLACE" "comprueba la red y repite: scripts/setup.sh"
 }
 
-# El agente va siempre: sus paquetes son un extra para que quien solo entrena pueda instalar a mano lo justo.
-wanted=(agent)
+# El agente y el corpus van siempre: son extras para que quien solo entrena pueda instalar a mano lo justo.
+wanted=(agent corpus)
 for argument in "$@"; do
     case $argument in
     --dev) wanted+=(dev) ;;

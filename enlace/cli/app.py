@@ -12,6 +12,7 @@ from enlace.cli.agent import agent
 from enlace.cli.command import Group
 from enlace.cli.completion import completion
 from enlace.cli.config import config
+from enlace.cli.corpus import corpus
 from enlace.cli.doctor import doctor
 from enlace.cli.generate import generate
 from enlace.cli.search import search
@@ -39,7 +40,7 @@ def app() -> None:
     """
 
 
-for _command in (doctor, config, train, generate, search, agent, completion):
+for _command in (doctor, config, corpus, train, generate, search, agent, completion):
     app.add_command(_command)
 
 

@@ -28,6 +28,7 @@ class Name(click.ParamType[str]):
 RUN = Name("configs/runs/*.yaml", 2)
 TRAINED = Name("runs/*/model", 1)
 HOUSE = Name("configs/agent/*.yaml", 2)
+CORPUS = Name("configs/corpus/*.yaml", 2)
 
 
 @click.command(cls=Command)

@@ -3,19 +3,18 @@
 from typing import Any
 
 from enlace.config.compose import BASE, INCLUDE, INCLUDE_NAME
-from enlace.config.load import AGENT
-from enlace.config.schema import LAYERS, Agent, Run
+from enlace.config.load import ALONE
+from enlace.config.schema import LAYERS, Run
 
 _NAME = {"type": "string", "pattern": f"^{INCLUDE_NAME}$"}
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """Nombre (`hardware`, `model`, `train`, `data`, `agent`, `run`) → JSON Schema de sus ficheros.
+    """Nombre (`hardware`, `model`, `train`, `data`, `agent`, `corpus`, `run`) → JSON Schema de sus ficheros.
 
     Ninguna clave es obligatoria: cualquiera puede venir de la base de un fichero o de otra capa.
     """
-    schemas = {name: schema.model_json_schema() for name, schema in LAYERS.items()}
-    schemas[AGENT] = Agent.model_json_schema()
+    schemas = {name: schema.model_json_schema() for name, schema in {**LAYERS, **ALONE}.items()}
     schemas["run"] = Run.model_json_schema()
     for name, schema in schemas.items():
         schema["properties"][INCLUDE] = _run_include() if name == "run" else _NAME

@@ -4,15 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
 
 from enlace.config.compose import RUNS, Composer
-from enlace.config.schema import LAYERS, Agent, Run
+from enlace.config.schema import LAYERS, Agent, Corpus, Run
+from enlace.config.schema.base import Layer
 from enlace.config.tree import Node, Origin, merge, printable, problem
 from enlace.config.validate import suggest, validate
 from enlace.config.yaml12 import is_file
 from enlace.errors import ConfigError, NotFoundError, Problem
 
-AGENT = "agent"
+AGENT, CORPUS = "agent", "corpus"
+# Ficheros que se leen solos, sin formar parte de una corrida: carpeta de configs/ → qué claves llevan.
+ALONE: Mapping[str, type[Layer]] = MappingProxyType({AGENT: Agent, CORPUS: Corpus})
+
+M = TypeVar("M", bound=Layer)
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,22 @@ def load_agent(name_or_path: str, overrides: Sequence[str] = ()) -> Agent:
     overrides: argumentos `clave=valor`. No lee ningún secreto. NotFoundError: no existe; ConfigError: con todos los
     problemas.
     """
-    agent, problems = _agent(_find(AGENT, name_or_path, "la casa"), overrides)
-    if agent is None:
+    return _load_alone(Agent, AGENT, _find(AGENT, name_or_path, "la casa"), overrides)
+
+
+def load_corpus(name_or_path: str, overrides: Sequence[str] = ()) -> Corpus:
+    """La configuración de un corpus, por el nombre de su fichero en `configs/corpus/` o por su ruta.
+
+    overrides: argumentos `clave=valor`. NotFoundError: no existe; ConfigError: con todos los problemas.
+    """
+    return _load_alone(Corpus, CORPUS, _find(CORPUS, name_or_path, "el corpus"), overrides)
+
+
+def _load_alone(schema: type[M], folder: str, path: Path, overrides: Sequence[str]) -> M:
+    loaded, problems = _alone(schema, folder, path, overrides)
+    if loaded is None:
         raise ConfigError(problems)
-    return agent
+    return loaded
 
 
 def _find(folder: str, name_or_path: str, what: str) -> Path:
@@ -97,25 +116,25 @@ def _run(path: Path, overrides: Sequence[str]) -> tuple[LoadedRun | None, list[P
     return (LoadedRun(run, tree) if run and not problems else None), problems
 
 
-def _agent(path: Path, overrides: Sequence[str]) -> tuple[Agent | None, list[Problem]]:
+def _alone(schema: type[M], folder: str, path: Path, overrides: Sequence[str]) -> tuple[M | None, list[Problem]]:
     composer = Composer()
-    tree = merge(composer.layer(AGENT, path), composer.command(overrides))
-    if AGENT in composer.incomplete:  # falta un fichero: de lo demás no se sabe
+    tree = merge(composer.layer(folder, path), composer.command(overrides))
+    if folder in composer.incomplete:  # falta un fichero: de lo demás no se sabe
         return None, composer.problems
-    agent, problems = validate(Agent, tree)
+    loaded, problems = validate(schema, tree)
     problems = composer.problems + problems
-    return (None if problems else agent), problems
+    return (None if problems else loaded), problems
 
 
 def _check(file: Path, configs_dir: Path) -> list[Problem]:
     folder, name = file.parent, file.parent.name
-    if folder.parent != configs_dir or file.suffix == ".yml" or name not in (*LAYERS, RUNS, AGENT):
-        hint = f"Va en {', '.join(f'{layer}/' for layer in (*LAYERS, AGENT))} o {RUNS}/, con extensión .yaml."
+    if folder.parent != configs_dir or file.suffix == ".yml" or name not in (*LAYERS, RUNS, *ALONE):
+        hint = f"Va en {', '.join(f'{layer}/' for layer in (*LAYERS, *ALONE))} o {RUNS}/, con extensión .yaml."
         return [problem(Origin(str(file)), "", "fichero fuera de sitio", hint)]
     if name == RUNS:
         return _run(file, ())[1]
-    if name == AGENT:
-        return _agent(file, ())[1]
+    if name in ALONE:
+        return _alone(ALONE[name], name, file, ())[1]
     composer = Composer()
     tree = composer.layer(name, file)
     _, problems = validate(LAYERS[name], tree, (name,), composer.incomplete)

@@ -16,7 +16,10 @@ _ZSTD_LEVEL = 3
 
 @dataclass(frozen=True)
 class Document:
-    """Un documento. id es único en su colección y no cambia de una vez a otra; url y title son opcionales."""
+    """Un documento. id es único en su colección y no cambia de una vez a otra; url, title y work son opcionales.
+
+    work: la obra a la que pertenece; al apartar validación no se parte.
+    """
 
     id: str
     text: str
@@ -24,6 +27,7 @@ class Document:
     license: str
     url: str = ""
     title: str = ""
+    work: str = ""
 
 
 def tidy(text: str) -> str:

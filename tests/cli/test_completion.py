@@ -47,7 +47,7 @@ def test_the_bash_script_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_proposes_commands(project: Path) -> None:
-    assert complete("enlace co", project) == ["completion", "config"]
+    assert complete("enlace co", project) == ["completion", "config", "corpus"]
 
 
 @pytest.mark.parametrize("command", ["train", "config show"])

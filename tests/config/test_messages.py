@@ -287,7 +287,7 @@ def test_check_all_tells_each_problem_once_and_finds_misplaced_files(put: Put, e
     assert [str(problem) for problem in caught.value.problems] == [
         "configs/model/nano.yaml:10: «model.d_ff»: se esperaba un número entero y hay el texto «cero»",
         "configs/perdida.yaml: fichero fuera de sitio. "
-        "Va en hardware/, model/, train/, data/, agent/ o runs/, con extensión .yaml.",
+        "Va en hardware/, model/, train/, data/, agent/, corpus/ o runs/, con extensión .yaml.",
     ]
 
 

@@ -80,7 +80,7 @@ def test_the_smoke_run_shows_its_curve() -> None:
 def test_committed_schemas_are_current() -> None:
     written = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (CONFIGS / "schema").glob("*.json")}
     assert written == json_schemas()
-    assert set(written) == {*LAYERS, "agent", "run"}
+    assert set(written) == {*LAYERS, "agent", "corpus", "run"}
 
 
 def test_schemas_know_every_key_and_demand_none() -> None:

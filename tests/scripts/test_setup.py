@@ -110,7 +110,7 @@ def test_without_a_board_takes_the_cpu_wheel_and_says_the_size_first(machine: Ma
     asked = next(i for i, line in enumerate(lines) if "torch==2.13.0" in line)
     assert said < asked
     assert "--index-url https://download.pytorch.org/whl/cpu" in lines[asked]
-    assert lines[-2].endswith("install -c constraints.txt -e .[agent]")
+    assert lines[-2].endswith("install -c constraints.txt -e .[agent,corpus]")
 
 
 @without_driver
@@ -170,8 +170,8 @@ def test_repeating_does_nothing_until_something_changes(machine: Machine) -> Non
 
 def test_extras_accumulate(machine: Machine) -> None:
     machine.setup(ENLACE_TORCH="cpu")
-    assert "-e .[agent,dev]\n" in machine.setup("--dev", ENLACE_TORCH="cpu")
-    assert "-e .[agent,dev,tensorboard]\n" in machine.setup("--tensorboard", ENLACE_TORCH="cpu")
+    assert "-e .[agent,corpus,dev]\n" in machine.setup("--dev", ENLACE_TORCH="cpu")
+    assert "-e .[agent,corpus,dev,tensorboard]\n" in machine.setup("--tensorboard", ENLACE_TORCH="cpu")
     for arguments in ((), ("--dev",), ("--tensorboard", "--dev")):
         assert machine.setup(*arguments, ENLACE_TORCH="cpu") == "▸ todo está instalado y al día\n"
 

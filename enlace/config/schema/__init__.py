@@ -14,6 +14,17 @@ from enlace.config.schema.agent import (
     TimeRange,
     Web,
 )
+from enlace.config.schema.corpus import (
+    Contamination,
+    Corpus,
+    Duplicates,
+    Language,
+    Limits,
+    Mixture,
+    PrivacyKind,
+    Quality,
+    TextSource,
+)
 from enlace.config.schema.data import Data, Source
 from enlace.config.schema.hardware import Attention, DType, Hardware
 from enlace.config.schema.model import Model
@@ -29,14 +40,22 @@ __all__ = [
     "BackendName",
     "Cache",
     "Checkpoints",
+    "Contamination",
     "Cooldown",
+    "Corpus",
     "DType",
     "Data",
+    "Duplicates",
     "Evaluation",
     "Hardware",
+    "Language",
+    "Limits",
+    "Mixture",
     "Model",
     "Optimizer",
     "Page",
+    "PrivacyKind",
+    "Quality",
     "Region",
     "Role",
     "Run",
@@ -45,6 +64,7 @@ __all__ = [
     "Schedule",
     "Search",
     "Source",
+    "TextSource",
     "TimeRange",
     "Train",
     "Web",
