@@ -23,6 +23,21 @@ def corpus() -> None:
 @corpus.command()
 @_CORPUS
 @_CHANGES
+def fetch(corpus: str, changes: tuple[str, ...]) -> None:
+    """Baja las fuentes de un corpus que tienen dirección.
+
+    Si se corta, repetirla sigue donde estaba.
+    """
+    from enlace.cli.fetch import fetch_sources
+    from enlace.config import load_corpus
+
+    fetched = fetch_sources(load_corpus(corpus, list(changes)))
+    click.echo(f"bajadas: {', '.join(fetched)}" if fetched else "no había nada que bajar")
+
+
+@corpus.command()
+@_CORPUS
+@_CHANGES
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Procesos; si no se dice, uno por núcleo.")
 @click.option("--strict", is_flag=True, help="Se para si algún fichero no se puede leer.")
 @click.option("--licenses", metavar="A,B", help="Solo textos con estas licencias.")

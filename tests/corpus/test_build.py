@@ -116,7 +116,7 @@ def test_each_thing_that_falls_says_its_rule(make: Make) -> None:
         "e.txt": "Muy poco.",
         "f.txt": contaminated,
         "g.jsonl": json.dumps({"text": story(5), "license": "CC-BY-NC-4.0"}),
-        "h.txt": f"{story(6)} Escribe a ana@correo.example.",
+        "h.txt": f"{story(6)} Escribe a ana{chr(64)}correo.example.",
         "i.xyz": "nada",
     }
     config = make(ALL, "licenses=[CC0-1.0]", a=files)

@@ -14,9 +14,9 @@ from enlace.corpus.clean.words import ngram_ids, word_ids, words_of
 STOP_WORDS = frozenset("de la en el y a que del los se por un con una las su".split())
 _SYMBOLS = re.compile(r"[#…]|\.\.\.")
 _CODE = re.compile(r"[{}<>\[\]=;|\\_$%^~`/@]")
-_ACCENTED = re.compile(r"[áéíóúüñ]")
-_TOKEN = re.compile(r"\S+")
-_LETTER = re.compile(r"[^\W\d_]")
+_ACCENTED_WORD = re.compile(r"[áéíóúüñÁÉÍÓÚÜÑ]\w*")
+# Lo que hay entre dos espacios y no tiene ninguna letra.
+_WITHOUT_LETTERS = re.compile(r"(?<!\S)(?:[^\w\s]|[\d_])+(?!\S)")
 _BULLETS = ("-", "*", "•", "●", "–", "·", "▪", "◦")
 _ENDINGS = (".", "!", "?", "…", ":", ";", "»", "”", '"', "'", ")")
 _ELLIPSIS = ("...", "…")
@@ -83,8 +83,8 @@ def _broken_words(measured: Measured, limits: schema.Quality) -> Iterator[str]:
     mean = sum(map(len, words)) / count
     if not limits.min_mean_word_length <= mean <= limits.max_mean_word_length:
         yield "largo_de_palabra"
-    tokens = _TOKEN.findall(measured.text)
-    if sum(1 for token in tokens if _LETTER.search(token)) / len(tokens) < limits.min_alphabetic_words:
+    tokens = len(measured.text.split())
+    if 1 - len(_WITHOUT_LETTERS.findall(measured.text)) / tokens < limits.min_alphabetic_words:
         yield "pocas_letras"
     present = STOP_WORDS.intersection(words)
     if len(present) < limits.min_stop_words:
@@ -92,8 +92,7 @@ def _broken_words(measured: Measured, limits: schema.Quality) -> Iterator[str]:
     if _over(len(_SYMBOLS.findall(measured.text)) / count, limits.max_symbols_per_word):
         yield "simbolos"
     if count >= _FEW_WORDS and limits.min_accented_words is not None:
-        accented = sum(1 for word in words if _ACCENTED.search(word))
-        if accented / count < limits.min_accented_words:
+        if len(_ACCENTED_WORD.findall(measured.text)) / count < limits.min_accented_words:
             yield "sin_tildes"
 
 

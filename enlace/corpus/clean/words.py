@@ -21,7 +21,8 @@ def word_ids(words: list[str]) -> NDArray[np.uint64]:
     """Un número de 64 bits por palabra (XXH3), el mismo en cualquier máquina."""
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    return np.fromiter((_id(word) for word in words), np.uint64, len(words))
+    found = [_known.get(word) or _learn(word) for word in words]
+    return np.array(found, np.uint64)
 
 
 def ngram_ids(ids: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
@@ -41,8 +42,6 @@ def text_id(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
-def _id(word: str) -> int:
-    found = _known.get(word)
-    if found is None:
-        found = _known[word] = text_id(word)
-    return found
+def _learn(word: str) -> int:
+    _known[word] = text_id(word)
+    return _known[word]
