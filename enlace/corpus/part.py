@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,11 @@ class Part:
 class _Columns:
     """Lo que se apunta de cada documento mientras se escribe."""
 
-    signatures: list[bytes] = field(default_factory=list)
-    texts: list[int] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    long_lines: list[int] = field(default_factory=list)
+    # En vectores y no en listas: de un fichero de gigas salen decenas de millones de renglones.
+    signatures: bytearray = field(default_factory=bytearray)
+    texts: "array[int]" = field(default_factory=lambda: array("Q"))
+    lines: "array[int]" = field(default_factory=lambda: array("Q"))
+    long_lines: "array[int]" = field(default_factory=lambda: array("Q"))
 
 
 def prepare(task: Task, config: schema.Corpus, forbidden: Ids) -> Part:
@@ -99,7 +101,7 @@ def prepare(task: Task, config: schema.Corpus, forbidden: Ids) -> Part:
         # En este orden: las demás se llenan mientras se escriben los documentos.
         {
             _DOCUMENTS: to_parquet(_documents(task, config, forbidden, tally, columns)),
-            _SIGNATURES: _later(lambda: b"".join(columns.signatures)),
+            _SIGNATURES: _later(lambda: bytes(columns.signatures)),
             _TEXTS: _later(lambda: _bytes_of(columns.texts)),
             _LINES: _later(lambda: _bytes_of(columns.lines)),
             _LONG_LINES: _later(lambda: _bytes_of(columns.long_lines)),
@@ -174,11 +176,11 @@ def _licence_rule(licence: str, config: schema.Corpus) -> str | None:
 
 
 def _note(columns: _Columns, text: str, ids: Ids, config: schema.Duplicates) -> None:
-    columns.signatures.append(signature(ids, config).astype("<u4").tobytes())
+    columns.signatures += signature(ids, config).astype("<u4").tobytes()
     columns.texts.append(text_id(text))
     lines = line_ids(text)
-    columns.lines += sorted({number for _, number in lines})
-    columns.long_lines += sorted({number for line, number in lines if len(line) >= config.line_characters})
+    columns.lines.extend(sorted({number for _, number in lines}))
+    columns.long_lines.extend(sorted({number for line, number in lines if len(line) >= config.line_characters}))
 
 
 def _identifier(task: Task, place: str) -> str:
@@ -220,8 +222,8 @@ def _later(make: Callable[[], bytes]) -> Iterator[bytes]:
     yield make()
 
 
-def _bytes_of(numbers: Sequence[int]) -> bytes:
-    return np.fromiter(numbers, np.dtype("<u8"), len(numbers)).tobytes()
+def _bytes_of(numbers: "array[int]") -> bytes:
+    return np.frombuffer(numbers, np.uint64).astype("<u8").tobytes() if numbers else b""
 
 
 def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
