@@ -20,6 +20,7 @@ from enlace.config.schema import Limits
 from enlace.corpus.read import RawText, Skipped, read_file, source_files
 from enlace.corpus.read.wiki import plain_text
 from enlace.errors import NotFoundError, RefusedError
+from tests.labels import label
 
 LIMITS = Limits(max_document_bytes=200_000, max_archive_members=20)
 TEXT = "La señora Ñúñez cebó un mate amargo y se sentó a mirar la lluvia desde la galería de la casa."
@@ -135,6 +136,7 @@ WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"><siteinfo
         ("a.docx", docx(), [f"{TEXT}\n\nDos"]),
         ("a.zip", packed({"b.txt": b"dos", "a.txt": b"uno", "../../c.txt": b"tres"}), ["tres", "uno", "dos"]),
     ],
+    ids=label,
 )
 def test_each_format_gives_its_text(tmp_path: Path, name: str, content: bytes, expected: list[str]) -> None:
     assert texts(read(tmp_path, name, content)) == expected
@@ -207,6 +209,7 @@ def test_one_bad_line_does_not_take_the_others_with_it(tmp_path: Path) -> None:
         ("a.pdf", b"%PDF-1.7 nada"),
         ("a.html", b"<html></html>"),
     ],
+    ids=label,
 )
 def test_what_cannot_be_read_is_skipped_with_its_reason(tmp_path: Path, name: str, content: bytes) -> None:
     found = read(tmp_path, name, content)

@@ -18,6 +18,7 @@ from enlace.errors import CorruptDataError, EnlaceError, LockedError, ResourceEr
 from enlace.store import database as module
 from enlace.store import home_directory, migrations, open_database, open_household
 from enlace.store.search import Pause, SearchState
+from tests.labels import label
 
 OLD = "INSERT INTO search_budget VALUES ('brave', '2026-12', 7)"
 
@@ -118,7 +119,9 @@ def test_one_from_a_newer_enlace_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"no es una base de datos, es un texto bastante largo" * 9, bytes(4096), b"SQLite format 3\0" * 99]
+    "content",
+    [b"no es una base de datos, es un texto bastante largo" * 9, bytes(4096), b"SQLite format 3\0" * 99],
+    ids=label,
 )
 def test_a_file_that_is_not_a_database_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "household.db"

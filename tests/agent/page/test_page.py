@@ -18,6 +18,7 @@ from enlace.agent.web import WebClient, WebResponse
 from enlace.config.schema import Page
 from enlace.errors import EnlaceError
 from tests.agent.server import Sent, serving, web_config
+from tests.labels import label
 
 ROOT = Path(__file__).parents[3]
 CONFIG = Page(max_characters=5000, max_pdf_pages=3)
@@ -109,7 +110,7 @@ def test_a_pdf_with_a_password_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [pdf("Hola")[:200], b"%PDF-1.7\n" + b"[" * 50_000, b"%PDF-1.4\ntrailer<</Root 1 0 R>>"]
+    "body", [pdf("Hola")[:200], b"%PDF-1.7\n" + b"[" * 50_000, b"%PDF-1.4\ntrailer<</Root 1 0 R>>"], ids=label
 )
 def test_a_broken_pdf_is_told(body: bytes) -> None:
     with pytest.raises(EnlaceError):
@@ -126,6 +127,7 @@ def test_a_broken_pdf_is_told(body: bytes) -> None:
         (b"\x89PNG\r\n\x1a\n\0\0", "image/png", 200, "no es una página"),
         (b"PK\3\4\0\0\0", "application/zip", 200, "no es una página"),
     ],
+    ids=label,
 )
 def test_what_cannot_be_read_is_told(body: bytes, content_type: str, status: int, words: str) -> None:
     with pytest.raises(EnlaceError, match=words):
@@ -158,7 +160,7 @@ def test_a_pdf_spoiled_anywhere_ends_well_or_in_a_clear_error(data: st.DataObjec
         assert error.what
 
 
-@pytest.mark.parametrize("tag", ["div", "b", "table", "blockquote", "span"])
+@pytest.mark.parametrize("tag", ["div", "b", "table", "blockquote", "span"], ids=label)
 def test_a_page_that_nests_without_end_ends_well_or_in_a_clear_error(tag: str) -> None:
     try:
         _read_html(response(f"<{tag}>".encode() * 20_000 + b"hola"), CONFIG)

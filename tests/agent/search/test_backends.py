@@ -21,6 +21,7 @@ from enlace.config.schema import Region, SafeSearch, TimeRange
 from enlace.errors import UsageError
 from tests.agent.search import pages
 from tests.agent.server import Received, Route, Sent, Server, serving, web_config
+from tests.labels import label
 
 CANARY = "canario-5b27"
 Parse = Callable[[int, Mapping[str, str], str], Reply]
@@ -121,6 +122,7 @@ def test_a_page_in_latin_1_keeps_its_accents() -> None:
         (500, "", "red"),
         (301, "", "formato_desconocido"),
     ],
+    ids=label,
 )
 def test_every_answer_of_brave_has_its_outcome(status: int, body: str, outcome: str) -> None:
     assert brave.parse(status, {}, body).outcome == outcome
@@ -165,6 +167,7 @@ def test_brave_waits_for_the_window_that_ran_out(remaining: str, reset: str, sec
         (429, "", "limite", "429"),
         (502, "", "red", "502"),
     ],
+    ids=label,
 )
 def test_every_answer_of_searxng_has_its_outcome(status: int, body: str, outcome: str, words: str) -> None:
     reply = searxng.parse(status, {}, body)
@@ -314,6 +317,7 @@ def dropped(_request: Received, handler: BaseHTTPRequestHandler) -> None:
         (Sent(status=302, headers={"Location": "http://192.168.1.1/"}), ["red", "formato_desconocido"]),
         (Sent(b"\x00\xff\xfe"), ["formato_desconocido"]),
     ],
+    ids=label,
 )
 def test_whatever_goes_wrong_on_the_way_is_an_outcome(name: str, route: Route, outcomes: list[str]) -> None:
     with serving({"*": route}) as server:

@@ -19,6 +19,7 @@ from enlace.agent.web import ForbiddenAddressError, NetworkError, TlsError, TooB
 from enlace.agent.web.address import is_public
 from enlace.errors import ConfigError, render
 from tests.agent.server import Received, Sent, Server, serving, web_config
+from tests.labels import label
 
 CANARY = "canario-91c4"
 # Formas de decir una dirección de casa, de esta máquina o de ningún sitio.
@@ -168,7 +169,7 @@ def test_a_broken_redirection_is_told(server: Server, location: str) -> None:
         client(server).get(f"{server.origin}/")
 
 
-@pytest.mark.parametrize("packed", [gzip.compress, zlib.compress, lambda raw: zlib.compress(raw, wbits=-15)])
+@pytest.mark.parametrize("packed", [gzip.compress, zlib.compress, lambda raw: zlib.compress(raw, wbits=-15)], ids=label)
 def test_what_comes_compressed_is_read(server: Server, packed: object) -> None:
     assert callable(packed)
     kind = "gzip" if packed is gzip.compress else "deflate"
@@ -208,6 +209,7 @@ def test_more_than_the_limit_is_refused_whether_it_says_so_or_not(server: Server
         (b"x", {"Content-Encoding": "br"}),
         (b"zz\r\nno", {"Transfer-Encoding": "chunked"}),
     ],
+    ids=label,
 )
 def test_what_comes_cut_or_broken_is_told(server: Server, body: bytes, headers: dict[str, str]) -> None:
     def cut(_request: Received, handler: BaseHTTPRequestHandler) -> None:
@@ -242,7 +244,9 @@ def listen(answer: bytes, gap: float) -> tuple[str, threading.Thread]:
     return f"http://127.0.0.1:{listener.getsockname()[1]}", thread
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n" * 9, b"HTTP/1.1 200 OK\r\n\r\n" + bytes(200), b""])
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 200 OK\r\n" * 9, b"HTTP/1.1 200 OK\r\n\r\n" + bytes(200), b""], ids=label
+)
 def test_a_server_that_drips_is_cut_at_the_deadline(answer: bytes) -> None:
     origin, thread = listen(answer or b"H", 0.05 if answer else 3.0)
     start = time.monotonic()
@@ -296,6 +300,7 @@ def test_errors_do_not_tell_headers_nor_queries(server: Server) -> None:
         ("señal".encode("utf-16"), "text/html", "señal"),
         ('<meta charset="windows-1252">señal €'.encode("cp1252"), "text/html", '<meta charset="windows-1252">señal €'),
     ],
+    ids=label,
 )
 def test_text_is_read_with_its_own_characters(server: Server, body: bytes, content_type: str, expected: str) -> None:
     server.routes["/"] = Sent(body, headers={"Content-Type": content_type})
@@ -404,7 +409,7 @@ def test_a_redirection_that_removes_the_encryption_is_refused(certificates: Path
     assert server.received == []
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no es PEM"])
+@pytest.mark.parametrize("content", [None, b"", b"no es PEM"], ids=label)
 def test_an_authority_file_that_is_not_one_is_told_at_once(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "casa.pem"
     if content is not None:
