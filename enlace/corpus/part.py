@@ -28,7 +28,7 @@ from enlace.errors import CorruptDataError, NotFoundError
 
 KIND = "corpus-part"
 # Cambia cuando cambia lo que hace esta etapa: lo hecho por otra versión no vale.
-VERSION = 1
+VERSION = 2
 _DOCUMENTS, _SIGNATURES, _TEXTS = "documents.parquet", "signatures.bin", "texts.bin"
 _LINES, _LONG_LINES, _TALLY = "lines.bin", "long_lines.bin", "tally.json"
 

@@ -21,7 +21,7 @@ _IPV4 = re.compile(r"(?<![\d.,])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?![\d
 _IPV6 = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}(?![\w:])")
 _IP_CONTEXT = re.compile(r"(?:\bip\b|servidor|host|direcci[óo]n|//|@)\W{0,3}(?:\w+\W{1,3}){0,2}$", re.IGNORECASE)
 _NOT_IP_CONTEXT = re.compile(r"(?:versi[óo]n|\bv|secci[óo]n|apartado|art[íi]culo|cap[íi]tulo|§)\W*$", re.IGNORECASE)
-_DNI = re.compile(r"(?<![\w.-])(\d{2}\.?\d{3}\.?\d{3})[ -]?([A-Z])(?![\w])")
+_DNI = re.compile(r"(?<![\w.-])(?:(\d{8})[ -]?|(\d{2}\.\d{3}\.\d{3})-?)([A-Z])(?!\w)")
 _NIE = re.compile(r"(?<![\w.-])([XYZ])-?(\d{7})-?([A-Z])(?!\w)")
 _CUIT = re.compile(r"(?<![\w.-])(2[03-7]|3[034])([ -]?)(\d{8})\2(\d)(?![\w-])")
 _CURP = re.compile(r"(?<!\w)[A-Z]{4}\d{6}[HMX][A-Z]{5}[0-9A-Z]\d(?!\w)")
@@ -33,7 +33,8 @@ _PHONES = (
     re.compile(r"(?<![\w+])\+\d{1,3}(?:[ .-]?\(?\d{1,4}\)?)(?:[ .-]?\d{2,4}){2,4}(?![\d.]*\d)"),
     re.compile(rf"(?<=\b){_PHONE_WORD}\W{{0,3}}(?:n[.ºo°]*\W?)?(?:[(+]?\d[\d ().-]{{6,16}}\d)(?!\d)", re.IGNORECASE),
     re.compile(
-        rf"(?<![\w.,+-])[6789]\d{{2}}(?:([ -])\d{{3}}\1\d{{3}}|([ -])\d{{2}}\2\d{{2}}\2\d{{2}})(?![\d-]){_AMOUNT}"
+        rf"(?<![\w.,+-])(?<!\d )[6789]\d{{2}}(?:([ -])\d{{3}}\1\d{{3}}|([ -])\d{{2}}\2\d{{2}}\2\d{{2}})"
+        rf"(?![\d-])(?! \d|[.,]\d){_AMOUNT}"
     ),
 )
 # Sin esto no hay número que esconder, y casi ningún texto lo tiene.
@@ -84,8 +85,10 @@ def _is_ip(match: re.Match[str]) -> bool:
     if first in (0, 10, 127, 255) or (first, second) == (192, 168) or (first == 172 and 16 <= second < 32):
         return False  # de una red de casa: no es de nadie
     before = match.string[max(0, match.start() - 40) : match.start()]
-    # «1.123.200.150 pesos» también es una dirección válida: así se escriben los millones.
-    if all(len(group) == 3 for group in match.groups()[1:]):
+    # «1.123.200.150 pesos» también es una dirección válida: así se escriben los millones; y «3.2.1.4» y lo que abre
+    # un renglón, los apartados.
+    is_amount = all(len(group) == 3 for group in match.groups()[1:])
+    if is_amount or max(octets) < 10 or before[-1:] in ("", "\n"):
         return _IP_CONTEXT.search(before) is not None
     return _NOT_IP_CONTEXT.search(before) is None
 
@@ -99,7 +102,7 @@ def _hide_documents(text: str) -> tuple[str, int]:
 
 
 def _is_dni(match: re.Match[str]) -> bool:
-    return _DNI_LETTERS[int(match[1].replace(".", "")) % 23] == match[2]
+    return _DNI_LETTERS[int((match[1] or match[2]).replace(".", "")) % 23] == match[3]
 
 
 def _is_nie(match: re.Match[str]) -> bool:

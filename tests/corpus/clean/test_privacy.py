@@ -31,7 +31,7 @@ ALL = get_args(PrivacyKind)
         ("600 123 456", "[teléfono]"),
         ("El servidor 8.8.4.4 no contesta", "El servidor [ip] no contesta"),
         ("IP: 190.123.200.150", "IP: [ip]"),
-        ("2001:0db8:85a3:0000:0000:8a2e:0370:7334", "[ip]"),
+        ("Es 2001:0db8:85a3:0000:0000:8a2e:0370:7334", "Es [ip]"),
     ],
 )
 def test_personal_data_is_hidden(text: str, hidden: str) -> None:
@@ -52,6 +52,9 @@ def test_personal_data_is_hidden(text: str, hidden: str) -> None:
         "@usuario y a@b no son correos.",
         "RUT 12.345.678-9, CUIT 20-12345678-1",
         "El 112 y el 016 atienden siempre.",
+        "Menor que 281 474 976 710 656, hasta 922 337 203,5807.",
+        "12.3.14.1. Bloqueo de aula.",
+        "Hicieron falta 10.000.000 K, y el apartado 3.2.1.4 lo explica.",
     ],
 )
 def test_ordinary_numbers_stay(text: str) -> None:
