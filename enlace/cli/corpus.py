@@ -41,7 +41,15 @@ def fetch(corpus: str, changes: tuple[str, ...]) -> None:
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Procesos; si no se dice, uno por núcleo.")
 @click.option("--strict", is_flag=True, help="Se para si algún fichero no se puede leer.")
 @click.option("--licenses", metavar="A,B", help="Solo textos con estas licencias.")
-def build(corpus: str, changes: tuple[str, ...], workers: int | None, strict: bool, licenses: str | None) -> None:
+@click.option("--executor", type=click.Choice(["local", "ray"]), help="Limpia con datatrove (extra cluster).")
+def build(
+    corpus: str,
+    changes: tuple[str, ...],
+    workers: int | None,
+    strict: bool,
+    licenses: str | None,
+    executor: str | None,
+) -> None:
     """Lee, limpia, compara y publica los textos de un corpus.
 
     Se puede cortar y repetir: sigue donde estaba. Sale con 7 si algún fichero no se ha podido leer.
@@ -52,7 +60,9 @@ def build(corpus: str, changes: tuple[str, ...], workers: int | None, strict: bo
 
     chosen = [f"licenses={json.dumps(licenses.split(','), ensure_ascii=False)}"] if licenses else []
     config = load_corpus(corpus, [*changes, *chosen])
-    stats: dict[str, Any] = build_corpus(config, workers=workers or os.cpu_count() or 1, strict=strict)
+    stats: dict[str, Any] = build_corpus(
+        config, workers=workers or os.cpu_count() or 1, strict=strict, executor=executor
+    )
     click.echo(render_stats(stats))
     click.echo(f"documentos en {Path(config.output) / 'documents'}; informe en {Path(config.output) / 'informe.md'}")
     if stats["unread"]:

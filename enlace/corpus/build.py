@@ -19,11 +19,14 @@ from enlace.errors import CorruptDataError, say
 DOCUMENTS, PARTS = "documents", "parts"
 
 
-def build(config: schema.Corpus, *, workers: int, strict: bool = False) -> dict[str, object]:
+def build(
+    config: schema.Corpus, *, workers: int, strict: bool = False, executor: str | None = None
+) -> dict[str, object]:
     """Construye el corpus en `config.output` y devuelve sus cuentas.
 
     El resultado son los mismos bytes con cualquier número de procesos. Lo que no se puede leer se salta y se cuenta;
-    con `strict`, CorruptDataError y no se publica nada.
+    con `strict`, CorruptDataError y no se publica nada. executor: quién limpia los ficheros (ver `cluster`); None, los
+    procesos de esta máquina.
     """
     output = Path(config.output)
     folder = output / PARTS
@@ -36,6 +39,8 @@ def build(config: schema.Corpus, *, workers: int, strict: bool = False) -> dict[
             forbidden = forbidden_ids(config.contamination)
         tasks = _tasks(config, folder)
         with _timed(seconds, "limpiar"):
+            if executor is not None:
+                _prepare_elsewhere(executor, tasks, config, workers)
             parts = _prepare_all(tasks, config, forbidden, workers)
         unread = _unread(parts, config)
         if strict and unread:
@@ -70,6 +75,15 @@ def _prepare_all(tasks: Sequence[Task], config: schema.Corpus, forbidden: Ids, w
     # Procesos nuevos y no copias de este: puede tener hilos.
     with get_context("spawn").Pool(min(workers, len(tasks)), _start, (config, forbidden)) as pool:
         return [_noted(part, number, tasks) for number, part in enumerate(pool.imap(_prepare, tasks), 1)]
+
+
+def _prepare_elsewhere(executor: str, tasks: Sequence[Task], config: schema.Corpus, workers: int) -> None:
+    # Solo lo paga quien lo pide: es un extra.
+    from enlace.corpus.cluster import prepare_with
+
+    if executor not in ("local", "ray"):
+        raise ValueError(executor)
+    prepare_with("local" if executor == "local" else "ray", tasks, config, workers)
 
 
 _shared: tuple[schema.Corpus, Ids] | None = None

@@ -163,6 +163,25 @@ def test_any_number_of_processes_gives_the_same_bytes(make: Make) -> None:
     assert bytes_of(other) == alone
 
 
+@pytest.mark.parametrize("executor", ["local", "ray"])
+def test_the_executors_of_datatrove_give_the_same_bytes(make: Make, executor: str) -> None:
+    pytest.importorskip("ray" if executor == "ray" else "datatrove", reason=f"{executor} pide el extra cluster")
+    sources: Any = {"a": {f"{n}.txt": story(n) for n in range(5)}}
+    config = make(**sources)
+    build(config, workers=1)
+    other = make(f"output={Path(config.output).parent / 'otro'}", **sources)
+    program = (
+        "import sys; from enlace.config import load_corpus; from enlace.corpus.build import build\n"
+        "if __name__ == '__main__': build(load_corpus(sys.argv[1]), workers=2, executor=sys.argv[2])\n"
+    )
+    path, script = Path(config.output).parent / "otro.yaml", Path(config.output).parent / "otro.py"
+    path.write_text(other.model_dump_json())
+    script.write_text(program)
+    done = subprocess.run([sys.executable, script, path, executor], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert bytes_of(other) == bytes_of(config)
+
+
 def test_what_is_done_is_not_done_again_and_what_changes_is(make: Make) -> None:
     config = make(ALL, a={"uno.txt": story(1), "dos.txt": story(2)})
     build(config, workers=1)
