@@ -13,6 +13,19 @@ from enlace.errors import CorruptDataError, EnlaceError, InstallationError, NotF
 _CANNOT_RESUME = (33, 36)
 
 
+# «hub:QUIÉN/CONJUNTO/RUTA» es un fichero de un conjunto de datos de Hugging Face.
+_HUB = "hub:"
+
+
+def address(url: str) -> str:
+    """La dirección de verdad de una fuente."""
+    if not url.startswith(_HUB):
+        return url
+    owner, _, rest = url.removeprefix(_HUB).partition("/")
+    name, _, path = rest.partition("/")
+    return f"https://huggingface.co/datasets/{owner}/{name}/resolve/main/{path}"
+
+
 def fetch_sources(config: schema.Corpus) -> list[str]:
     """Baja las fuentes con `url` que falten y devuelve sus nombres.
 
@@ -34,7 +47,7 @@ def _fetch(source: schema.TextSource) -> bool:
     partial = target.with_name(f"{target.name}.part")
     partial.parent.mkdir(parents=True, exist_ok=True)
     licence = source.license or "la de cada texto"
-    say(f"▸ {source.name}: baja {source.url} (licencia: {licence})")
+    say(f"▸ {source.name}: baja {address(source.url or '')} (licencia: {licence})")
     code = _curl(source, partial, "--continue-at", "-")
     if code in _CANNOT_RESUME:
         code = _curl(source, partial)
@@ -55,7 +68,7 @@ def _curl(source: schema.TextSource, partial: Path, *more: str) -> int:
     # Solo http y https, tampoco al redirigir: una dirección file:// leería esta máquina.
     protocols = ["--proto", "=http,https", "--proto-redir", "=http,https"]
     options = ["--fail", "--location", "--silent", "--show-error", "--retry", "3", *protocols, *more]
-    command = ["curl", *options, "--output", str(partial), "--", str(source.url)]
+    command = ["curl", *options, "--output", str(partial), "--", address(source.url or "")]
     return subprocess.run(command, check=False).returncode  # noqa: S603  argumentos sueltos, sin intérprete
 
 

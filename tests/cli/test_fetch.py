@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from enlace.cli import main
+from enlace.cli.fetch import address
 from tests.agent.server import Received, Sent, Server, serving
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +83,14 @@ def test_without_network_nothing_is_half_written(tmp_path: Path) -> None:
 def test_only_the_web_is_fetched(tmp_path: Path, url: str) -> None:
     assert fetch(tmp_path / "a.txt", url) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dataset_of_the_hub_is_named_by_its_identifier() -> None:
+    found = address("hub:HuggingFaceFW/fineweb-2/data/spa_Latn/train/000.parquet")
+    assert (
+        found == "https://huggingface.co/datasets/HuggingFaceFW/fineweb-2/resolve/main/data/spa_Latn/train/000.parquet"
+    )
+    assert address("https://a.example/x") == "https://a.example/x"
 
 
 def test_a_corpus_with_nothing_to_fetch_says_so() -> None:

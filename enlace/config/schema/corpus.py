@@ -56,7 +56,9 @@ class TextSource(Layer):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
     path: PathText = Field(description="Carpeta o fichero; relativo a donde se lanza la orden.")
-    url: str | None = Field(None, description="De dónde lo baja «enlace corpus fetch».")
+    url: str | None = Field(
+        None, description="De dónde lo baja «enlace corpus fetch»: http…, o hub:QUIÉN/CONJUNTO/RUTA."
+    )
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="La huella de lo que se baja.")
     license: str | None = Field(None, description="La de los textos que no la digan; null si todos la dicen.")
     quality: str = Field(description="Un nombre de `quality`.")
