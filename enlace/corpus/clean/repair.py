@@ -21,7 +21,7 @@ _SPACES = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
 _LINE_ENDS = re.compile(r" \n ?|\n ")
 _BLANK_LINES = re.compile(r"\n{3,}")
 # Lo que delata un texto leído con otro juego de caracteres: solo entonces se llama a ftfy, que es cien veces más lenta.
-_SUSPICIOUS = re.compile("[ÃÂâÐÑãÅ][\x80-\u024f€‚-„†-•…‰‹›™Šœž\u02c6\u02dc]|[├╤┬│▒░]|&[#\\w]{2,8};")
+_SUSPICIOUS = re.compile("[ÃÂâÐÑãÅÄÎÏËå×ØÙ][\x80-\u024f€‚-„†-•…‰‹›™Šœž\u02c6\u02dc–—‘’“”]|[├╤┬│▒░]|&[#\\w]{2,8};")
 _BROKEN_WORD = re.compile(r"(?<=[a-záéíóúüñ])-\n(?=[a-záéíóúüñ])")
 _WRAPPED_LINE = re.compile(r"(?<![.:;!?…»”\n])\n(?=[a-záéíóúüñ(«¿¡])")
 _MIN_BROKEN_WORDS = 3
