@@ -99,3 +99,19 @@ def stats(corpus: str, changes: tuple[str, ...], rejected: str | None, as_json: 
         click.echo(render_rejected(found, rejected))
     else:
         click.echo(json.dumps(found, ensure_ascii=False, indent=2) if as_json else render_stats(found))
+
+
+@corpus.command()
+@_CORPUS
+@_CHANGES
+def export(corpus: str, changes: tuple[str, ...]) -> None:
+    """Saca un corpus ya hecho como .jsonl.zst.
+
+    Es lo que lee `enlace train` byte a byte, y casi cualquier otro programa.
+    """
+    from enlace.config import load_corpus
+    from enlace.corpus.merge import export_jsonl
+
+    output = Path(load_corpus(corpus, list(changes)).output)
+    for path in export_jsonl(output / "documents", output / "jsonl"):
+        click.echo(f"✓ {path}")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from enlace.config import schema
 from enlace.corpus.clean.words import words_of
-from enlace.corpus.document import Document
+from enlace.corpus.document import Document, to_jsonl_zst
 from enlace.corpus.near import Ids, first_of_each, groups
 from enlace.corpus.part import Part, line_ids
-from enlace.corpus.table import to_parquet
+from enlace.corpus.table import read_documents, to_parquet
 from enlace.corpus.tally import Tally
-from enlace.durable import Manifest, publish, to_json
+from enlace.durable import Manifest, publish, to_json, verify, write_file
 
 KIND = "documents"
 SPLITS = ("train", "validation")
@@ -66,6 +66,18 @@ def publish_documents(
     }
     files[STATS] = _stats(config, parts, tallies)  # la última: se llena mientras se escriben las demás
     return publish(target, files, kind=KIND, info=info, overwrite=True)
+
+
+def export_jsonl(documents: Path, target: Path) -> list[Path]:
+    """Escribe en `target` cada Parquet de un corpus publicado como .jsonl.zst, y da los ficheros.
+
+    NotFoundError o CorruptDataError si el corpus no está o no es lo que se publicó.
+    """
+    tables = sorted(name for name in verify(documents, KIND).files if name.endswith(".parquet"))
+    exported = [target / f"{name.removesuffix('.parquet')}.jsonl.zst" for name in tables]
+    for name, path in zip(tables, exported, strict=True):
+        write_file(path, to_jsonl_zst(read_documents(documents / name)))
+    return exported
 
 
 def split_of(work: str, fraction: float) -> str:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from enlace.cli import main
-from enlace.config import load_corpus
+from enlace.config import find_run, load_corpus, load_run
 from enlace.config.schema import Corpus
 from enlace.corpus.build import build
 from enlace.corpus.merge import mixture, split_of
 from enlace.corpus.table import read_documents
+from enlace.data import open_data
 from enlace.durable import verify
 from enlace.errors import CorruptDataError, NotFoundError
 
@@ -283,6 +285,22 @@ def test_the_commands_build_count_and_show_what_fell(
     assert main(["corpus", "build", str(path), "--licenses", "MIT", "--workers", "1"]) == 7
     report = (Path(config.output) / "informe.md").read_text()
     assert "| licencia | 2 |" in report and "<table>" in (Path(config.output) / "informe.html").read_text()
+
+
+def test_what_is_exported_can_be_trained_on(make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = make(ALL, a={"uno.txt": story(1), "dos.txt": story(2)})
+    path = tmp_path / "prueba.yaml"
+    path.write_text(config.model_dump_json())
+    assert main(["corpus", "export", str(path)]) != 0
+    build(config, workers=1)
+    assert main(["corpus", "export", str(path)]) == 0
+    exported = Path(config.output) / "jsonl" / "a-train.jsonl.zst"
+    lines = zstandard.ZstdDecompressor().stream_reader(exported.read_bytes()).read().decode().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == kept(config)
+    data = load_run(
+        find_run("smoke-cpu"), [f'data.sources=[{{"name": "a", "path": "{exported}", "weight": 1.0}}]']
+    ).run.data
+    assert open_data(data, 288).train.n_tokens > 0
 
 
 def test_the_report_escapes_what_it_quotes(make: Make) -> None:
