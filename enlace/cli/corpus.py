@@ -3,13 +3,16 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from enlace.cli.command import Group
 from enlace.cli.completion import CORPUS
 from enlace.errors import CorruptDataError, NotFoundError
+
+if TYPE_CHECKING:
+    from enlace.corpus.build import Executor
 
 _CORPUS = click.argument("corpus", type=CORPUS, metavar="CORPUS", help="Nombre o fichero de configs/corpus/.")
 _CHANGES = click.argument("changes", nargs=-1, metavar="[clave=valor]…", help="Cambios, p. ej. output=data/otro.")
@@ -48,7 +51,7 @@ def build(
     workers: int | None,
     strict: bool,
     licenses: str | None,
-    executor: str | None,
+    executor: "Executor | None",
 ) -> None:
     """Lee, limpia, compara y publica los textos de un corpus.
 

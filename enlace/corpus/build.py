@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Literal
 
 from enlace.config import schema
 from enlace.corpus.contamination import forbidden_ids
@@ -17,10 +18,11 @@ from enlace.durable import lock, read_json, remove, sweep
 from enlace.errors import CorruptDataError, say
 
 DOCUMENTS, PARTS = "documents", "parts"
+Executor = Literal["local", "ray"]
 
 
 def build(
-    config: schema.Corpus, *, workers: int, strict: bool = False, executor: str | None = None
+    config: schema.Corpus, *, workers: int, strict: bool = False, executor: Executor | None = None
 ) -> dict[str, object]:
     """Construye el corpus en `config.output` y devuelve sus cuentas.
 
@@ -40,7 +42,9 @@ def build(
         tasks = _tasks(config, folder)
         with _timed(seconds, "limpiar"):
             if executor is not None:
-                _prepare_elsewhere(executor, tasks, config, workers)
+                from enlace.corpus.cluster import prepare_with  # es un extra: solo lo paga quien lo pide
+
+                prepare_with(executor, tasks, config, workers)
             parts = _prepare_all(tasks, config, forbidden, workers)
         unread = _unread(parts, config)
         if strict and unread:
@@ -75,15 +79,6 @@ def _prepare_all(tasks: Sequence[Task], config: schema.Corpus, forbidden: Ids, w
     # Procesos nuevos y no copias de este: puede tener hilos.
     with get_context("spawn").Pool(min(workers, len(tasks)), _start, (config, forbidden)) as pool:
         return [_noted(part, number, tasks) for number, part in enumerate(pool.imap(_prepare, tasks), 1)]
-
-
-def _prepare_elsewhere(executor: str, tasks: Sequence[Task], config: schema.Corpus, workers: int) -> None:
-    # Solo lo paga quien lo pide: es un extra.
-    from enlace.corpus.cluster import prepare_with
-
-    if executor not in ("local", "ray"):
-        raise ValueError(executor)
-    prepare_with("local" if executor == "local" else "ray", tasks, config, workers)
 
 
 _shared: tuple[schema.Corpus, Ids] | None = None

@@ -7,15 +7,13 @@ tuyas.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from datatrove.pipeline.base import PipelineStep
 
 from enlace.config import schema
 from enlace.corpus.contamination import forbidden_ids
 from enlace.corpus.part import Task, prepare
-
-Executor = Literal["local", "ray"]
 
 
 class PrepareParts(PipelineStep):  # type: ignore[misc]
@@ -37,8 +35,8 @@ class PrepareParts(PipelineStep):  # type: ignore[misc]
         yield from ()
 
 
-def prepare_with(executor: Executor, tasks: Sequence[Task], config: schema.Corpus, workers: int) -> None:
-    """Prepara todas las partes con ese ejecutor; con `ray`, en el Ray que haya o, si no, en uno de esta máquina."""
+def prepare_with(executor: str, tasks: Sequence[Task], config: schema.Corpus, workers: int) -> None:
+    """Prepara todas las partes con `local` o con `ray`: en el Ray que haya o, si no, en uno de esta máquina."""
     options = {
         "pipeline": [PrepareParts(tasks, config)],
         "tasks": min(workers, len(tasks)),
