@@ -75,19 +75,17 @@ def open_database(path: Path) -> Database:
     CorruptDataError si está dañado, no es de ENLACE o es de una versión más nueva; LockedError, ResourceError o
     EnlaceError si no se puede usar.
     """
-    with explained(path):
-        try:
+    try:
+        with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise EnlaceError(
-                "no se puede crear la carpeta del hogar", where=str(path.parent), why=str(error)
-            ) from error
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                _prepare(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+    except OSError as error:  # la carpeta no se puede crear, o el fichero es de otro
+        raise _unusable(path, str(error)) from error
     return Database(connection, path)
 
 
@@ -138,10 +136,14 @@ def _explain(error: sqlite3.Error, path: Path) -> EnlaceError:
         )
     # Sin código es el módulo de Python, que no ha podido leer como texto lo que decía serlo.
     if isinstance(error, sqlite3.OperationalError) and code not in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return EnlaceError(
-            "no se puede usar la base de datos del hogar", where=where, why=why, fix="mira los permisos y el disco"
-        )
+        return _unusable(path, why)
     return _damaged(path, why)
+
+
+def _unusable(path: Path, why: str) -> EnlaceError:
+    return EnlaceError(
+        "no se puede usar la base de datos del hogar", where=str(path), why=why, fix="mira los permisos y el disco"
+    )
 
 
 def _damaged(path: Path, why: str) -> CorruptDataError:

@@ -137,7 +137,7 @@ def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
     with pytest.raises(EnlaceError):
         open_database(tmp_path / "household.db")
     (tmp_path / "fichero").touch()
-    with pytest.raises(EnlaceError, match="carpeta del hogar"):
+    with pytest.raises(EnlaceError, match="no se puede usar"):
         open_household(tmp_path / "fichero")
 
 
