@@ -22,7 +22,7 @@ from enlace.corpus.document import Document
 from enlace.corpus.near import Ids, Signatures, signature
 from enlace.corpus.read import RawText, Skipped, read_file
 from enlace.corpus.table import read_documents, to_parquet
-from enlace.corpus.tally import Tally
+from enlace.corpus.tally import SAMPLE_CHARACTERS, Tally
 from enlace.durable import publish, read_json, to_json, verify
 from enlace.errors import CorruptDataError, NotFoundError
 
@@ -151,7 +151,8 @@ def _clean(
         or ("contaminado" if is_contaminated(measured.ids, forbidden, config.contamination.words) else None)
     )
     if rule:
-        tally.drop(rule, identifier, text)
+        # Un ejemplo también puede llevar datos de alguien.
+        tally.drop(rule, identifier, text, hide(text[:SAMPLE_CHARACTERS], config.privacy)[0])
         return None
     text, hidden = hide(spanish.text, config.privacy)
     for kind, count in hidden.items():

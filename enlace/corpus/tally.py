@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from enlace.corpus.clean.words import text_id
 
-_SAMPLE_CHARACTERS = 600
+SAMPLE_CHARACTERS = 600
 
 
 @dataclass
@@ -23,11 +23,14 @@ class Tally:
         self.counts[f"{what}.textos"] += 1
         self.counts[f"{what}.bytes"] += len(text.encode("utf-8", "replace"))
 
-    def drop(self, rule: str, identifier: str, text: str) -> None:
-        """Cuenta un texto que cae y guarda un ejemplo, al azar pero siempre el mismo."""
+    def drop(self, rule: str, identifier: str, text: str, sample: str = "") -> None:
+        """Cuenta un texto que cae y guarda un ejemplo, al azar pero siempre el mismo.
+
+        sample: lo que se enseña de él, si no es su principio tal cual.
+        """
         self.add(f"cae.{rule}", text)
         kept = self.samples.setdefault(rule, [])
-        kept.append([text_id(identifier), identifier, text[:_SAMPLE_CHARACTERS]])
+        kept.append([text_id(identifier), identifier, (sample or text)[:SAMPLE_CHARACTERS]])
         kept.sort()
         del kept[self.most_samples :]
 

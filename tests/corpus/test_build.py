@@ -115,7 +115,7 @@ def test_each_thing_that_falls_says_its_rule(make: Make) -> None:
         "b.txt": story(1),
         "c.txt": story(1).replace(", según ", ", como dijo ", 1),
         "d.txt": portuguese,
-        "e.txt": "Muy poco.",
+        "e.txt": f"Muy poco: ana{chr(64)}correo.example.",
         "f.txt": contaminated,
         "g.jsonl": json.dumps({"text": story(5), "license": "CC-BY-NC-4.0"}),
         "h.txt": f"{story(6)} Escribe a ana{chr(64)}correo.example.",
@@ -137,7 +137,9 @@ def test_each_thing_that_falls_says_its_rule(make: Make) -> None:
     }
     assert kept(config) == [story(1), f"{story(6)} Escribe a [correo]."]
     assert len(stats["unread"]) == 1 and "a/i.xyz" in stats["unread"][0]
-    assert stats["sources"]["a"]["samples"]["idioma"][0][1] == "a/d.txt"
+    samples = stats["sources"]["a"]["samples"]
+    assert samples["idioma"][0][1] == "a/d.txt"
+    assert samples["muy_corto"][0][2] == "Muy poco: [correo].", "los ejemplos tampoco llevan datos de nadie"
 
 
 def test_lines_that_repeat_stay_once_and_those_of_a_site_go(make: Make) -> None:
