@@ -107,7 +107,9 @@ def _report(error: EnlaceError, debug: bool) -> int:
 def _unexpected(error: Exception) -> EnlaceError:
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("enlace"):
         return InstallationError(
-            f"falta el paquete {error.name}", why="no está instalado en este entorno", fix="scripts/setup.sh"
+            f"falta el paquete {error.name}",
+            why="no está instalado en este entorno",
+            fix="scripts/setup.sh; si es de un extra, docs/dependencias.md dice de cuál",
         )
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
