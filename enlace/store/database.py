@@ -1,25 +1,34 @@
 """Abrir la base de datos del hogar: sus ajustes, su integridad y sus transacciones."""
 
-import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from enlace.errors import CorruptDataError, EnlaceError, LockedError, ResourceError
-from enlace.store.migrations import migrate, newest_backup
+from enlace.durable import require_space
+from enlace.durable.space import writing
+from enlace.errors import CorruptDataError
+from enlace.store.failures import damaged, explained, is_busy
+from enlace.store.location import NAME, make_private_folder
+from enlace.store.migrations import APPLICATION_ID, migrate, newest_backup
 
-NAME = "household.db"
-# «ENLC» en ASCII, en la cabecera del fichero: así no se toma por nuestra la base de datos de otro programa.
-APPLICATION_ID = 0x454E4C43
 BUSY_SECONDS = 10.0
-# FULL y no NORMAL: con WAL, NORMAL pierde en un corte de luz lo último que se dio por hecho.
+MAX_WAL_BYTES = 4_000_000
+# La página más pequeña de SQLite, que toma por recién creado un fichero con menos.
+SMALLEST_BYTES = 512
+# Lo que ocupan el -shm y el primer -wal. Sin esto, en un disco lleno con bloques de 1 kB el -shm, que se escribe por la
+# memoria, mata el proceso (SIGBUS) en vez de dar un error.
+MIN_FREE_BYTES = 1_000_000
 _PRAGMAS = (
-    "PRAGMA journal_mode = WAL",
+    # FULL y no NORMAL: con WAL, NORMAL pierde en un corte de luz lo último que se dio por hecho.
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA trusted_schema = OFF",
+    # El traspaso automático del -wal a la base no espera a quien escribe, y hasta SQLite 3.51.2 (sqlite.org/wal.html,
+    # «WAL-reset bug») coincidir con él puede perder lo confirmado. Lo hace `Database`, que sí espera.
+    "PRAGMA wal_autocheckpoint = 0",
 )
 
 
@@ -46,6 +55,7 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            self._empty_wal()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -58,10 +68,12 @@ class Database:
         with self._lock:
             self._connection.close()
 
-
-def home_directory() -> Path:
-    """La carpeta del hogar: la de ENLACE_HOME o, si no, `var/`."""
-    return Path(os.environ.get("ENLACE_HOME") or "var")
+    def _empty_wal(self) -> None:
+        """Si el -wal ha crecido, lo pasa a la base y lo vacía, sin que nadie escriba mientras (de ahí TRUNCATE)."""
+        # Si hoy no se puede, lo confirmado sigue a salvo en el -wal, y se intenta tras la siguiente.
+        with suppress(OSError, sqlite3.Error):
+            if _wal(self._path).stat().st_size > MAX_WAL_BYTES:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def open_household(home: Path) -> Database:
@@ -73,36 +85,49 @@ def open_database(path: Path) -> Database:
     """Abre o crea el fichero, comprueba que está sano y lo pone al día, con copia de seguridad si ya tenía algo.
 
     CorruptDataError si está dañado, no es de ENLACE o es de una versión más nueva; LockedError, ResourceError o
-    EnlaceError si no se puede usar.
+    EnlaceError si no se puede usar. SQLite no guarda sumas de sus páginas: un dato cambiado por otro igual de válido
+    no se nota.
     """
-    try:
-        with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                _prepare(connection, path)
-            except BaseException:
-                connection.close()
-                raise
-    except OSError as error:  # la carpeta no se puede crear, o el fichero es de otro
-        raise _unusable(path, str(error)) from error
+    with writing(path.parent):
+        make_private_folder(path.parent)
+    require_space(path.parent, MIN_FREE_BYTES)
+    with writing(path), explained(path):
+        _require_nothing_missing(path)
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
     return Database(connection, path)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    path.chmod(0o600)  # lo que se busca en una casa es de la casa
     _require_ours(connection, path)
+    path.chmod(0o600)  # lo que se busca en una casa es de la casa
+    _use_wal(connection)
     for pragma in _PRAGMAS:
         connection.execute(pragma)
     problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
     if problems != ["ok"]:
-        raise _damaged(path, "; ".join(problems))
-    migrate(connection, path, APPLICATION_ID)
+        raise damaged(path, "; ".join(problems))
+    migrate(connection, path)
+
+
+def _require_nothing_missing(path: Path) -> None:
+    """Crear una base vacía donde hubo otra taparía la pérdida, y SQLite borraría el -wal que queda."""
+    # En este orden: al crearla, primero tiene tamaño la base y luego el -wal.
+    had_one = newest_backup(path) is not None or _size(_wal(path)) > 0
+    size = _size(path)
+    if 0 < size < SMALLEST_BYTES or (had_one and not size):
+        raise damaged(path, "falta o está casi vacía, y ya hubo una")
 
 
 def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN")  # las dos preguntas, sobre el mismo instante: otro proceso puede estar creándola
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    connection.execute("COMMIT")
     if found != APPLICATION_ID and tables:
         raise CorruptDataError(
             "este fichero no es la base de datos de un hogar",
@@ -112,43 +137,25 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Dentro, lo que falle en SQLite sale como un error que una persona puede entender."""
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Cambiar de modo, que solo pasa la primera vez, no espera a los demás por su cuenta: se insiste."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _size(path: Path) -> int:
     try:
-        yield
-    except sqlite3.Error as error:
-        raise _explain(error, path) from error
-    except UnicodeDecodeError as error:  # el propio mensaje de SQLite cita bytes que no son texto
-        raise _damaged(path, "hay texto que no es UTF-8") from error
-
-
-def _explain(error: sqlite3.Error, path: Path) -> EnlaceError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    where, why = str(path), str(error)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return LockedError(
-            "otro proceso no suelta la base de datos del hogar", where=where, why=why, fix="ciérralo o espera y repite"
-        )
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM):
-        return ResourceError(
-            "no hay sitio para la base de datos del hogar", where=where, why=why, fix="libera espacio y repite"
-        )
-    # Sin código es el módulo de Python, que no ha podido leer como texto lo que decía serlo.
-    if isinstance(error, sqlite3.OperationalError) and code not in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return _unusable(path, why)
-    return _damaged(path, why)
-
-
-def _unusable(path: Path, why: str) -> EnlaceError:
-    return EnlaceError(
-        "no se puede usar la base de datos del hogar", where=str(path), why=why, fix="mira los permisos y el disco"
-    )
-
-
-def _damaged(path: Path, why: str) -> CorruptDataError:
-    backup = newest_backup(path)
-    fix = f"aparta {path.name}, {path.name}-wal y {path.name}-shm; ENLACE creará una base vacía"
-    if backup:
-        fix = f"aparta {path.name}, {path.name}-wal y {path.name}-shm y copia en su lugar la última buena: {backup}"
-    return CorruptDataError("la base de datos del hogar está dañada", where=str(path), why=why, fix=fix)
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -54,7 +54,8 @@ class SearchState:
                 "INSERT OR REPLACE INTO search_cache (key, answer, stored_at, expires_at) VALUES (?, ?, ?, ?)",
                 (key, answer, now, expires_at),
             )
-            connection.execute("DELETE FROM search_cache WHERE expires_at <= ?", (now,))
+            # Las «del futuro», de cuando el reloj estaba mal, no valen, y como las más nuevas echarían a las demás.
+            connection.execute("DELETE FROM search_cache WHERE expires_at <= ? OR stored_at > ?", (now, now))
             connection.execute(
                 "DELETE FROM search_cache WHERE key IN"
                 " (SELECT key FROM search_cache ORDER BY stored_at DESC, key LIMIT -1 OFFSET ?)",
@@ -78,11 +79,13 @@ class SearchState:
             wait = _POLL_SECONDS if in_flight else max(0.0, next_at - now)
             if wait == 0.0:
                 holder, lease_until = token, now + lease_seconds
-            connection.execute(
-                "INSERT OR REPLACE INTO search_turn (service, holder, lease_until, next_at, interval)"
-                " VALUES (?, ?, ?, ?, ?)",
-                (service, holder, lease_until, next_at, interval),
-            )
+            kept = (holder, lease_until, next_at, interval)
+            if kept != row:  # quien espera pregunta muchas veces, y escribir en el disco por cada una lo gasta
+                connection.execute(
+                    "INSERT OR REPLACE INTO search_turn (service, holder, lease_until, next_at, interval)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    (service, *kept),
+                )
         return Turn(wait, token)
 
     def end_turn(self, service: str, token: str, now: float, interval: float) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 import httpcore2
 
+# Cada trozo vuelve a mirar el plazo: de una vez, quien lee despacio lo alargaría sin fin.
+_PIECE = 16384
+
 
 class Deadline:
     """El momento en que todo tiene que haber acabado."""
@@ -62,7 +65,8 @@ class _Timed(httpcore2.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Lo manda antes del plazo."""
-        self._stream.write(buffer, timeout=self._deadline.left())
+        for start in range(0, len(buffer), _PIECE):
+            self._stream.write(buffer[start : start + _PIECE], timeout=self._deadline.left())
 
     def close(self) -> None:
         """Cierra."""

@@ -34,9 +34,10 @@ class TlsError(WebError):
     """El certificado no vale, o no hay manera de cifrar. No hay forma de seguir sin comprobarlo."""
 
     def __init__(self, host: str, error: ssl.SSLError) -> None:
-        code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
-        reason = _TLS_REASONS.get(code, "no se ha podido establecer una conexión segura")
-        super().__init__(f"{host}: {reason}", where=host, why=str(error.reason or ""), fix=_TLS_FIX)
+        reason, fix = "no se ha podido cifrar", "comprueba que la dirección es de https y que ese servidor está al día"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason, fix = _TLS_REASONS.get(error.verify_code, "el certificado no vale"), _TLS_FIX
+        super().__init__(f"{host}: {reason}", where=host, why=str(error.reason or ""), fix=fix)
 
 
 class TooBigError(WebError):

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from enlace.durable import DISK
 from enlace.errors import CorruptDataError
+from enlace.store.location import make_private_folder
 
+# «ENLC» en ASCII, en la cabecera del fichero: así no se toma por nuestra la base de datos de otro programa.
+APPLICATION_ID = 0x454E4C43
 _FOLDER = Path(__file__).parent
 _BACKUPS_KEPT = 3
 
@@ -18,7 +21,7 @@ def scripts() -> list[Path]:
     return sorted(_FOLDER.glob("*.sql"))
 
 
-def migrate(connection: sqlite3.Connection, path: Path, application_id: int) -> None:
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Pone la base al día. Si muere a la mitad, queda en la última versión completa.
 
     CorruptDataError si es de una versión más nueva que este ENLACE.
@@ -31,10 +34,8 @@ def migrate(connection: sqlite3.Connection, path: Path, application_id: int) -> 
             where=str(path),
             fix="actualiza ENLACE; con uno más viejo se estropearía",
         )
-    if 0 < version < len(files):
-        _back_up(connection, path, version)
     for number, file in enumerate(files[version:], version + 1):
-        _apply(connection, number, file.read_text(encoding="utf-8"), application_id)
+        _apply(connection, path, number, file.read_text(encoding="utf-8"), back_up=0 < version == number - 1)
 
 
 def newest_backup(path: Path) -> Path | None:
@@ -46,13 +47,15 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _apply(connection: sqlite3.Connection, number: int, script: str, application_id: int) -> None:
+def _apply(connection: sqlite3.Connection, path: Path, number: int, script: str, *, back_up: bool) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection) < number:  # otro proceso ha podido adelantarse
+            if back_up:  # con la base para sí: nadie escribe entre la copia y el cambio, ni copia a la vez
+                _back_up(path, number - 1)
             for statement in _statements(script):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {application_id:d}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
             connection.execute(f"PRAGMA user_version = {number:d}")
         connection.execute("COMMIT")
     except BaseException:
@@ -69,26 +72,44 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
+    if pending.strip():  # la última, sin su punto y coma
+        yield pending
 
 
-def _back_up(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    folder = path.parent / "backups"
-    folder.mkdir(mode=0o700, exist_ok=True)
+def _back_up(path: Path, version: int) -> None:
+    folder = _folder(path)
+    make_private_folder(folder)
+    for leftover in folder.glob(f"{path.stem}-*.tmp*"):  # de uno que murió copiando
+        DISK.unlink(leftover)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
     final = folder / f"{path.stem}-{stamp}-v{version}.db"
     staged = final.with_suffix(".tmp")
-    with closing(sqlite3.connect(staged)) as copy:
-        connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-        if copy.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-            raise CorruptDataError("la copia de seguridad no ha salido bien", where=str(staged), fix="repite la orden")
-    staged.chmod(0o600)
+    try:
+        _copy(path, staged)
+    except BaseException:
+        with suppress(OSError):  # importa el primer fallo
+            DISK.unlink(staged)
+        raise
     DISK.rename(staged, final)
     DISK.fsync_dir(folder)
-    for old in (*_backups(path)[_BACKUPS_KEPT:], *folder.glob(f"{path.stem}-*.tmp")):
+    for old in _backups(path)[_BACKUPS_KEPT:]:
         DISK.unlink(old)
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Por una conexión aparte, porque SQLite no copia desde la que está escribiendo; queda en el disco y comprobada."""
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
+        target.chmod(0o600)
+        source.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        if copy.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+            raise CorruptDataError("la copia de seguridad no ha salido bien", where=str(target), fix="repite la orden")
+
+
+def _folder(path: Path) -> Path:
+    return path.parent / "backups"
 
 
 def _backups(path: Path) -> list[Path]:
     """De la más nueva a la más vieja."""
-    return sorted((path.parent / "backups").glob(f"{path.stem}-*.db"), reverse=True)
+    return sorted(_folder(path).glob(f"{path.stem}-*.db"), reverse=True)

@@ -2,23 +2,25 @@
 
 import gzip
 import socket
-import ssl
-import subprocess
+import struct
 import threading
 import time
+import traceback
+import tracemalloc
 import zlib
-from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 
+import httpcore2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enlace.agent.web import ForbiddenAddressError, NetworkError, TlsError, TooBigError, WebClient, WebError
-from enlace.agent.web.address import is_public
-from enlace.errors import ConfigError, render
+from enlace.agent.web import ForbiddenAddressError, NetworkError, TooBigError, WebClient, WebError, WebResponse
+from enlace.agent.web.connection import Deadline, Pinned
+from enlace.errors import render
 from tests.agent.server import Received, Sent, Server, serving, web_config
+from tests.agent.web.wire import Internet, Talk, answer, client, drip, silent, talking
 from tests.labels import label
 
 CANARY = "canario-91c4"
@@ -31,20 +33,10 @@ INTERNAL = """
 239.255.255.250 240.0.0.1 255.255.255.255 192.88.99.1 [::1] [::] [::ffff:127.0.0.1] [::ffff:10.0.0.1] [::ffff:7f00:1]
 [::ffff:a9fe:a9fe] [0:0:0:0:0:ffff:c0a8:101] [64:ff9b::7f00:1] [64:ff9b::10.0.0.1] [64:ff9b::a9fe:a9fe] [64:ff9b:1::1]
 [2002:7f00:1::] [2002:c0a8:101::1] [2001::1] [2001:db8::1] [fe80::1] [fec0::1] [fc00::1] [fd12:3456::1] [ff02::1]
-[100::1] [::127.0.0.1] [3fff::1] localhost LOCALHOST
+[100::1] [::127.0.0.1] [3fff::1] [::ffff:0:127.0.0.1] [2001:0:5db8:d822::80ff:fffe] [::1%25lo] [fe80::1%25lo] [::1%lo]
+[fe80::5efe:10.0.0.1] 127.0.0.1. 0177.0.0.1. 127%2e0%2e0%2e1 １２７.０.０.１ 127。0。0。1 ①②⑦.0.0.1 ⑯⑨。254.169.254
+0x0a.0.0.1 00000000.0.0.0 1.1.1.1@127.0.0.1 127.0.0.1\\@uno.example localhost LOCALHOST localhost. ｌocalhost
 """.split()
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving(
-        {"/": Sent("hola, señora".encode(), headers={"Content-Type": "text/plain; charset=utf-8"})}
-    ) as running:
-        yield running
-
-
-def client(server: Server, **changes: object) -> WebClient:
-    return WebClient(web_config(**changes), allowed_origins=[server.origin])
 
 
 def test_it_asks_and_says_who_it_is(server: Server) -> None:
@@ -73,23 +65,67 @@ def test_there_are_sixty_forms_of_an_internal_address() -> None:
     assert len(set(INTERNAL)) >= 60
 
 
-@pytest.mark.parametrize("host", INTERNAL)
-def test_no_internal_address_is_reached(host: str) -> None:
-    with pytest.raises(WebError) as caught:
-        WebClient(web_config()).get(f"http://{host}/")
-    # O se reconoce como de casa, o ni siquiera es una dirección para este sistema; conectarse, nunca.
-    assert isinstance(caught.value, ForbiddenAddressError) or "no existe" in caught.value.what
+def numeric(host: str, port: int) -> list[str]:
+    """Lo que entiende este sistema por ese nombre, con todas sus rarezas, sin preguntar a ningún DNS."""
+    if host.rstrip(".").endswith("localhost"):
+        return ["127.0.0.1", "::1"]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    return [str(address[0]) for *_, address in found]
+
+
+def as_sent(url: str) -> str:
+    """Una cabecera con esos caracteres en utf-8: la biblioteca del servidor solo admite los de latin-1."""
+    return url.encode().decode("latin-1")
 
 
 @pytest.mark.parametrize("host", INTERNAL)
-def test_no_redirection_reaches_an_internal_address(server: Server, host: str) -> None:
+def test_no_internal_address_is_reached(internet: Internet, host: str) -> None:
+    for url in (f"http://{host}/", f"http://{host}:443/", f"https://{host}/"):
+        with pytest.raises(WebError) as caught:
+            WebClient(web_config(), resolve=numeric).get(url)
+        # O se reconoce como de casa, o ni siquiera es una dirección para este sistema; conectarse, nunca.
+        assert isinstance(caught.value, ForbiddenAddressError) or "no existe" in caught.value.what
+    assert internet.tried == []
+
+
+@pytest.mark.parametrize("host", INTERNAL)
+def test_no_redirection_reaches_an_internal_address(internet: Internet, server: Server, host: str) -> None:
+    internet.served["93.184.216.34", 80] = server
     with serving({"*": Sent(b"secreto")}) as secret:
-        for port in (secret.origin.rsplit(":", 1)[1], "80"):
-            server.routes["/"] = Sent(status=302, headers={"Location": f"http://{host}:{port}/"})
-            with pytest.raises(ForbiddenAddressError) as caught:
-                client(server).get(f"{server.origin}/")
-            assert caught.value.exit_code == 9
+        for port in (secret.origin.rsplit(":", 1)[1], "80", "443"):
+            server.routes["/"] = Sent(status=302, headers={"Location": as_sent(f"http://{host}:{port}/")})
+            with pytest.raises(WebError) as caught:
+                WebClient(web_config(), allowed_origins=[secret.origin], resolve=numeric).get("http://93.184.216.34/")
+            assert caught.value.exit_code == 9 or "no existe" in caught.value.what
     assert secret.received == []
+    assert internet.tried == [("93.184.216.34", 80)] * 3
+
+
+@pytest.mark.parametrize("name", ["localhost", "algo.localhost", "LOCALHOST.", "casa.local", "router"])
+def test_a_name_is_judged_by_where_it_goes(internet: Internet, name: str) -> None:
+    with pytest.raises(ForbiddenAddressError):
+        WebClient(web_config(), resolve=lambda *_: ["192.168.1.1"]).get(f"http://{name}/")
+    assert internet.tried == []
+
+
+@pytest.mark.parametrize("name", ["a..b", ".example", "a" * 64 + ".example", "a" * 300, "a%00b", "a b"])
+def test_a_name_that_cannot_be_is_told(internet: Internet, name: str) -> None:
+    with pytest.raises(WebError):
+        WebClient(web_config(), resolve=numeric).get(f"http://{name}/")
+    assert internet.tried == []
+
+
+@pytest.mark.parametrize("params", [{"q": "\udcff"}, {"q": "a" * 70_000}])
+def test_what_cannot_be_written_in_an_address_is_told(server: Server, params: dict[str, str]) -> None:
+    with pytest.raises(WebError):
+        client(server).get(f"{server.origin}/", params=params)
+    assert server.received == []
+
+
+def test_what_cannot_be_written_in_a_form_is_told(server: Server) -> None:
+    with pytest.raises(WebError):
+        client(server).post(f"{server.origin}/", {"q": "\udcff"})
+    assert server.received == []
 
 
 @pytest.mark.parametrize(
@@ -153,15 +189,6 @@ def test_redirections_are_followed_up_to_the_limit(server: Server) -> None:
     assert client(server).get(f"{server.origin}/6", redirects=False).status == 301
 
 
-def test_headers_do_not_travel_to_another_origin(server: Server) -> None:
-    with serving({"/": Sent(b"otra")}) as other:
-        server.routes["/"] = Sent(status=302, headers={"Location": f"{other.origin}/"})
-        both = WebClient(web_config(), allowed_origins=[server.origin, other.origin])
-        assert both.get(f"{server.origin}/", headers={"X-Clave": CANARY}).body == b"otra"
-    assert server.received[0].headers["x-clave"] == CANARY
-    assert "x-clave" not in other.received[0].headers
-
-
 @pytest.mark.parametrize("location", ["http://[", "http://\x7f/", "http://a b/"])
 def test_a_broken_redirection_is_told(server: Server, location: str) -> None:
     server.routes["/"] = Sent(status=302, headers={"Location": location})
@@ -177,11 +204,25 @@ def test_what_comes_compressed_is_read(server: Server, packed: object) -> None:
     assert client(server).get(f"{server.origin}/").body == b"mate " * 100
 
 
-def test_a_bomb_does_not_go_off(server: Server) -> None:
-    bomb = gzip.compress(bytes(200_000_000))
-    server.routes["/"] = Sent(bomb, headers={"Content-Encoding": "gzip"})
-    with pytest.raises(TooBigError):
-        client(server).get(f"{server.origin}/")
+def bomb(kind: int, megabytes: int) -> bytes:
+    """Ceros comprimidos. El mismo trozo tantas veces como haga falta, que hacerla entera tarda."""
+    machine = zlib.compressobj(9, zlib.DEFLATED, kind)
+    first = machine.compress(bytes(2**20)) + machine.flush(zlib.Z_FULL_FLUSH)
+    again = machine.compress(bytes(2**20)) + machine.flush(zlib.Z_FULL_FLUSH)
+    return first + again * (megabytes - 1)
+
+
+@pytest.mark.parametrize(("encoding", "kind"), [("gzip", 31), ("deflate", 15), ("deflate", -15)])
+def test_a_bomb_does_not_go_off(server: Server, encoding: str, kind: int) -> None:
+    server.routes["/"] = Sent(bomb(kind, 1024), headers={"Content-Encoding": encoding})
+    asking = client(server, max_bytes=2_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooBigError):
+            asking.get(f"{server.origin}/")
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_more_than_the_limit_is_refused_whether_it_says_so_or_not(server: Server) -> None:
@@ -205,6 +246,7 @@ def test_more_than_the_limit_is_refused_whether_it_says_so_or_not(server: Server
     [
         (b"corta", {"Content-Length": "100"}),
         (gzip.compress(b"mate" * 99)[:-9], {"Content-Encoding": "gzip"}),
+        (zlib.compress(b"mate" * 99)[:-9], {"Content-Encoding": "deflate"}),
         (b"no es gzip", {"Content-Encoding": "gzip"}),
         (b"x", {"Content-Encoding": "br"}),
         (b"zz\r\nno", {"Transfer-Encoding": "chunked"}),
@@ -225,36 +267,96 @@ def test_what_comes_cut_or_broken_is_told(server: Server, body: bytes, headers: 
         client(server).get(f"{server.origin}/")
 
 
-def listen(answer: bytes, gap: float) -> tuple[str, threading.Thread]:
-    """Un servidor que gotea byte a byte lo que contesta."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def drip() -> None:
-        with listener, listener.accept()[0] as connection:
-            connection.settimeout(10)
-            for byte in answer:
-                try:
-                    connection.send(bytes([byte]))
-                except OSError:
-                    return
-                time.sleep(gap)
-
-    thread = threading.Thread(target=drip, daemon=True)
-    thread.start()
-    return f"http://127.0.0.1:{listener.getsockname()[1]}", thread
+def reset(connection: socket.socket) -> None:
+    """Empieza a contestar y corta de golpe."""
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nmedia")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 200 OK\r\n" * 9, b"HTTP/1.1 200 OK\r\n\r\n" + bytes(200), b""], ids=label
+    "talk",
+    [
+        reset,
+        lambda connection: None,
+        answer(b""),
+        answer(b"HTTP/1.1 200"),
+        answer(b"SSH-2.0-OpenSSH\r\n\r\n"),
+        answer(b"HTTP/1.1 101 Otro\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhola"),
+        answer(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde"),
+        answer(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n"),
+        answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nmedia\r\n"),
+        answer(b"\x00\xff" * 500),
+    ],
 )
-def test_a_server_that_drips_is_cut_at_the_deadline(answer: bytes) -> None:
-    origin, thread = listen(answer or b"H", 0.05 if answer else 3.0)
-    start = time.monotonic()
-    with pytest.raises(NetworkError) as caught:
-        WebClient(web_config(timeout_seconds=0.4), allowed_origins=[origin]).get(f"{origin}/")
+def test_what_is_not_a_whole_answer_is_told(talk: Talk) -> None:
+    with talking(talk) as origin, pytest.raises(NetworkError) as caught:
+        client(origin).get(f"{origin}/")
+    assert not caught.value.timeout
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        drip(OK * 9, 0.05),
+        drip(OK + b"\r\n" + bytes(200), 0.05),
+        drip(OK + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 99, 0.05),
+        drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 99, 0.01),
+        silent,
+    ],
+    ids=["headers", "body", "chunks", "informational", "silence"],
+)
+def test_a_server_that_drips_is_cut_at_the_deadline(talk: Talk) -> None:
+    with talking(talk) as origin:
+        start = time.monotonic()
+        with pytest.raises(NetworkError) as caught:
+            client(origin, timeout_seconds=0.3).get(f"{origin}/")
+        assert time.monotonic() - start < 1
     assert caught.value.timeout and "a tiempo" in caught.value.what
-    assert time.monotonic() - start < 2
-    thread.join(5)
+
+
+def test_the_deadline_is_for_all_the_redirections_together() -> None:
+    def slowly(connection: socket.socket) -> None:
+        time.sleep(0.15)
+        answer(b"HTTP/1.1 302 Mira\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")(connection)
+
+    with talking(*[slowly] * 9) as origin:
+        start = time.monotonic()
+        with pytest.raises(NetworkError) as caught:
+            client(origin, timeout_seconds=0.4, max_redirects=9).get(f"{origin}/")
+        assert caught.value.timeout and time.monotonic() - start < 1
+
+
+def test_who_reads_slowly_does_not_stretch_the_deadline() -> None:
+    def read_slowly(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        while connection.recv(16384):
+            time.sleep(0.001)
+
+    with talking(read_slowly) as origin:
+        port = int(origin.rsplit(":", 1)[1])
+        stream = Pinned(["127.0.0.1"], Deadline(0.4)).connect_tcp("uno.example", port)
+        start = time.monotonic()
+        with pytest.raises(httpcore2.TimeoutException):
+            stream.write(bytes(60_000_000))
+        stream.close()
+        assert time.monotonic() - start < 1
+
+
+def test_who_does_not_take_the_connection_is_cut_at_the_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        port = full.getsockname()[1]
+        for _ in range(4):  # llenan la cola: a los demás ni se les contesta
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+        start = time.monotonic()
+        with pytest.raises(NetworkError) as caught:
+            client(f"http://127.0.0.1:{port}", timeout_seconds=0.3).get(f"http://127.0.0.1:{port}/")
+        assert caught.value.timeout and time.monotonic() - start < 1
 
 
 def test_a_name_server_that_does_not_answer_is_cut_too() -> None:
@@ -285,146 +387,49 @@ def test_errors_do_not_tell_headers_nor_queries(server: Server) -> None:
     with pytest.raises(WebError) as caught:
         client(server).get(f"{server.origin}/", params={"clave": CANARY}, headers={"X-Clave": CANARY})
     assert CANARY not in render(caught.value)
-    with pytest.raises(WebError) as caught:
-        client(server).get(f"{server.origin}/", headers={"X-Clave": f"{CANARY}\r\nOtra: 1"})
-    assert CANARY not in render(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("body", "content_type", "expected"),
-    [
-        ("señal".encode("latin-1"), "text/html; charset=ISO-8859-1", "señal"),
-        ("señal".encode("latin-1"), "text/html", "señal"),
-        ("señal".encode(), "text/html; charset=no-existe", "señal"),
-        ("\ufeffseñal".encode(), "text/html; charset=latin-1", "señal"),
-        ("señal".encode("utf-16"), "text/html", "señal"),
-        ('<meta charset="windows-1252">señal €'.encode("cp1252"), "text/html", '<meta charset="windows-1252">señal €'),
-    ],
-    ids=label,
-)
-def test_text_is_read_with_its_own_characters(server: Server, body: bytes, content_type: str, expected: str) -> None:
-    server.routes["/"] = Sent(body, headers={"Content-Type": content_type})
-    assert client(server).get(f"{server.origin}/").text() == expected
-
-
-@given(st.binary(max_size=300), st.text(max_size=60))
-def test_text_never_fails(body: bytes, content_type: str) -> None:
-    from enlace.agent.web.body import decode
-
-    assert isinstance(decode(body, {"content-type": content_type}), str)
-
-
-@given(st.text(max_size=80))
-def test_any_text_as_an_address_ends_in_a_clear_error(url: str) -> None:
-    with pytest.raises(WebError):
-        WebClient(web_config(), resolve=lambda *_: ["127.0.0.1"]).get(url)
-    with pytest.raises(WebError):
-        WebClient(web_config(), resolve=lambda *_: ["127.0.0.1"]).get(f"http://{url}/")
-
-
-@given(st.ip_addresses(v=4, network="10.0.0.0/8") | st.ip_addresses(v=4, network="192.168.0.0/16"))
-def test_a_private_address_inside_another_is_not_public(address: object) -> None:
-    number = int(address)  # type: ignore[call-overload]
-    for text in (
-        str(address),
-        f"::ffff:{address}",
-        f"64:ff9b::{number:x}"[:0] or f"64:ff9b::{address}",
-        f"::{address}",
-    ):
-        assert not is_public(text)
-    assert not is_public(f"2002:{number >> 16:x}:{number & 0xFFFF:x}::1")
-
-
-@pytest.mark.parametrize(
-    "address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
-)
-def test_public_addresses_are_public(address: str) -> None:
-    assert is_public(address)
-
-
-@pytest.mark.parametrize("address", ["", "hola", "fe80::1%eth0", "2606:4700::1111%eth0", "1.2.3", "1.2.3.4.5"])
-def test_what_is_not_an_address_is_not_public(address: str) -> None:
-    assert not is_public(address)
-
-
-def openssl(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Una autoridad propia y, firmados por ella, uno bueno, uno de otro nombre y uno caducado."""
-    folder = tmp_path_factory.mktemp("certificados")
-    new_key = ["-newkey", "rsa:2048", "-nodes"]
-    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Casa", cwd=folder)
-    for name, address, days in (("bueno", "127.0.0.1", 2), ("otro", "127.0.0.2", 2), ("caducado", "127.0.0.1", -1)):
-        (folder / "san").write_text(f"subjectAltName=IP:{address}")
-        openssl("req", *new_key, "-keyout", f"{name}.key", "-out", "csr", "-subj", "/CN=x", cwd=folder)
-        signer = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", str(days), "-extfile", "san"]
-        openssl("x509", "-req", "-in", "csr", "-out", f"{name}.pem", *signer, cwd=folder)
-    return folder
-
-
-def secure(certificates: Path, name: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / f"{name}.pem", certificates / f"{name}.key")
-    return context
-
-
-def test_a_house_authority_is_trusted_when_the_configuration_says_so(certificates: Path) -> None:
-    with serving({"/": Sent(b"cifrado")}, secure(certificates, "bueno")) as server:
-        trusted = client(server, ca_file=str(certificates / "ca.pem"))
-        assert trusted.get(f"{server.origin}/").body == b"cifrado"
-
-
-@pytest.mark.parametrize(
-    ("name", "trusted", "reason"),
-    [
-        ("bueno", False, "quien firma|no conoces|se firma"),
-        ("otro", True, "otra dirección|otro nombre"),
-        ("caducado", True, "caducado"),
-    ],
-)
-def test_a_certificate_that_is_not_valid_stops_it(certificates: Path, name: str, trusted: bool, reason: str) -> None:
-    with serving({"/": Sent(b"no")}, secure(certificates, name)) as server:
-        own = str(certificates / "ca.pem") if trusted else None
-        with pytest.raises(TlsError, match=reason) as caught:
-            client(server, ca_file=own).get(f"{server.origin}/")
-        assert "web.ca_file" in caught.value.fix
+@pytest.mark.parametrize("bad", ["\r\nOtra: 1", "ñ", " ", "\0", "\N{RIGHT SINGLE QUOTATION MARK}", "\udcff"])
+def test_a_key_that_cannot_be_sent_is_told_without_showing_it(server: Server, bad: str) -> None:
+    for headers in ({"X-Clave": CANARY + bad}, {CANARY + bad: "1"}):
+        with pytest.raises(WebError, match="cabecera") as caught:
+            client(server).get(f"{server.origin}/", headers=headers)
+        assert CANARY not in render(caught.value) + "".join(traceback.format_exception(caught.value))
     assert server.received == []
 
 
-def test_encrypting_with_who_does_not_is_told(server: Server) -> None:
-    origin = server.origin.replace("http:", "https:")
-    with pytest.raises(TlsError):
-        WebClient(web_config(), allowed_origins=[origin]).get(f"{origin}/")
+@pytest.mark.parametrize("echo", ["{}\r\n\r\n", "HTTP/1.1 200 OK\r\n{}:{}\0\r\n\r\n", "HTTP/1.1 200 OK\r\n {}\r\n\r\n"])
+def test_a_server_that_repeats_what_it_was_told_does_not_put_it_in_the_error(echo: str) -> None:
+    def repeat(connection: socket.socket) -> None:
+        line = next(each for each in connection.recv(65536).decode().split("\r\n") if CANARY in each)
+        connection.sendall(echo.format(line, line).encode())
+
+    with talking(repeat) as origin, pytest.raises(NetworkError) as caught:
+        client(origin).get(f"{origin}/", headers={"X-Clave": CANARY})
+    assert CANARY not in render(caught.value) + "".join(traceback.format_exception(caught.value))
 
 
-def test_a_redirection_that_removes_the_encryption_is_refused(certificates: Path, server: Server) -> None:
-    routes = {"/": Sent(status=302, headers={"Location": f"{server.origin}/"})}
-    with serving(routes, secure(certificates, "bueno")) as safe:
-        both = WebClient(web_config(ca_file=str(certificates / "ca.pem")), allowed_origins=[safe.origin, server.origin])
-        with pytest.raises(ForbiddenAddressError, match="cifrado"):
-            both.get(f"{safe.origin}/")
-    assert server.received == []
+def ends(url: str, resolve: object) -> None:
+    assert callable(resolve)
+    try:
+        assert isinstance(WebClient(web_config(), resolve=resolve).get(url), WebResponse)
+    except WebError as error:
+        assert error.what
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no es PEM"], ids=label)
-def test_an_authority_file_that_is_not_one_is_told_at_once(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "casa.pem"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(ConfigError) as caught:
-        WebClient(web_config(ca_file=str(path)))
-    assert caught.value.problems[0].key == "web.ca_file"
+@given(st.text(max_size=80), st.text("0123456789.:[]%@/\\x#?abcdef。１", max_size=40))
+def test_any_text_as_an_address_ends_in_a_clear_error(url: str, host: str) -> None:
+    def home(name: str, port: int) -> list[str]:
+        numeric(name, port)  # los fallos de leer un nombre son los de verdad
+        return ["127.0.0.1"]
+
+    for text in (url, f"http://{url}/", f"http://{host}/", f"https://uno.example/{url}"):
+        ends(text, home)
 
 
-def test_it_looks_at_no_proxy_nor_certificate_of_the_environment(
-    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+def test_it_looks_at_no_proxy_of_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nada"))
     assert client(server).get(f"{server.origin}/").status == 200
 
 
