@@ -108,9 +108,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _use_wal(connection)
     for pragma in _PRAGMAS:
         connection.execute(pragma)
-    problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
-    if problems != ["ok"]:
-        raise damaged(path, "; ".join(problems))
+    _require_sound(connection, path)
     migrate(connection, path)
 
 
@@ -135,6 +133,17 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
             why="es una base de datos de SQLite de otro programa",
             fix="usa otra carpeta en ENLACE_HOME",
         )
+
+
+def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    # SQLite rellena con ceros la última página si está a medias; con algo en el -wal es normal: la tiene entera.
+    if not _size(_wal(path)) and _size(path) % page_bytes:
+        raise damaged(path, "le falta el final")
+    # Y no quick_check, que no compara los índices con las tablas: 25 MB, 13 ms en vez de 10.
+    problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+    if problems != ["ok"]:
+        raise damaged(path, "; ".join(problems))
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

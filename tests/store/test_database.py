@@ -169,7 +169,7 @@ def spent_or_told(path: Path) -> int | None:
         database.close()
 
 
-@settings(max_examples=6000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_spoiled_file_opens_with_what_it_had_or_is_told(path: Path, tmp_path: Path, data: st.DataObject) -> None:
     spoiled = tmp_path / "estropeada" / "household.db"
@@ -185,7 +185,7 @@ def test_a_spoiled_file_opens_with_what_it_had_or_is_told(path: Path, tmp_path: 
         assert found in (None, 7)
 
 
-@settings(max_examples=4000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_spoiled_log_gives_a_state_that_was_or_is_told(path: Path, tmp_path: Path, data: st.DataObject) -> None:
     spoiled = tmp_path / "estropeada" / "household.db"

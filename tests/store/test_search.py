@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from enlace.store import Database, open_database
 from enlace.store.search import Pause, SearchState
@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> Iterator[SearchState]:
 
 
 class Model(RuleBasedStateMachine):
-    """Memoria, descansos y cupos hacen lo mismo que unos diccionarios."""
+    """Memoria, turnos, descansos y cupos hacen lo mismo que unos diccionarios."""
 
     database: Database
 
@@ -43,6 +43,8 @@ class Model(RuleBasedStateMachine):
         self.cache: dict[str, tuple[float, float, str]] = {}
         self.pauses: dict[str, Pause] = {}
         self.budget: dict[tuple[str, str], int] = {}
+        self.turns: dict[str, tuple[str | None, float, float]] = {}
+        self.tokens: list[tuple[str, str]] = []
 
     @rule(seconds=st.floats(0.1, 50))
     def wait(self, seconds: float) -> None:
@@ -84,6 +86,24 @@ class Model(RuleBasedStateMachine):
         self.budget[service, month] = used + (used < limit)
         assert self.state.spent(service, month) == self.budget[service, month]
 
+    @rule(service=KEYS, lease=st.floats(1, 20))
+    def take_turn(self, service: str, lease: float) -> None:
+        token, until, next_at = self.turns.get(service, (None, 0.0, 0.0))
+        turn = self.state.take_turn(service, self.now, lease)
+        is_free = (token is None or until <= self.now) and next_at <= self.now
+        assert (turn.wait == 0) == is_free
+        if is_free:
+            self.turns[service] = (turn.token, self.now + lease, next_at)
+            self.tokens.append((service, turn.token))
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data(), interval=st.floats(0, 10))
+    def end_turn(self, data: st.DataObject, interval: float) -> None:
+        service, token = data.draw(st.sampled_from(self.tokens))
+        holder, until, next_at = self.turns[service]
+        self.state.end_turn(service, token, self.now, interval)
+        self.turns[service] = (None if holder == token else holder, until, max(next_at, self.now + interval))
+
     def teardown(self) -> None:
         if hasattr(self, "database"):
             self.database.close()
@@ -123,6 +143,40 @@ def test_a_clock_that_goes_back_does_not_block_the_house(state: SearchState) -> 
     assert turn.wait == 0
     assert state.take_turn("duck", 10.0, 15.0).wait > 0
     assert state.take_turn("duck", 26.0, 15.0).wait == 0
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.floats(0, 4e9), st.booleans()), min_size=1, max_size=8))
+def test_whatever_the_clock_does_the_turn_comes_in_bounded_time(
+    state: SearchState, clock: list[tuple[float, bool]]
+) -> None:
+    lease, interval = 15.0, 2.0
+    for now, gives_it_back in clock:
+        waited = 0.0
+        while (turn := state.take_turn("duck", now + waited, lease)).wait:
+            waited += turn.wait
+            assert waited <= 60.0 + lease + interval + 0.1
+        if gives_it_back:
+            state.end_turn("duck", turn.token, now + waited, interval)
+
+
+def test_who_waits_for_the_turn_does_not_wear_the_disk_out(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "household.db")
+    state = SearchState(database)
+    state.take_turn("duck", 100.0, 15.0)
+    log = tmp_path / "household.db-wal"
+    before = log.stat().st_size
+    assert all(state.take_turn("duck", 100.0 + number / 20, 15.0).wait for number in range(200))
+    assert log.stat().st_size == before
+    database.close()
+
+
+def test_what_was_kept_with_a_wrong_clock_does_not_push_the_rest_out(state: SearchState) -> None:
+    for number in range(3):
+        state.remember(f"futura {number}", "x", now=4e9, expires_at=5e9, max_entries=3)
+    for number in range(3):
+        state.remember(f"buena {number}", "y", now=1000.0 + number, expires_at=2000.0, max_entries=3)
+    assert all(state.cached(f"buena {number}", 1010.0) == "y" for number in range(3))
 
 
 def test_what_was_kept_in_the_future_is_not_trusted(state: SearchState) -> None:
